@@ -1,0 +1,35 @@
+"""Mixup of two batches (Eq. 5)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def draw_lambda(
+    alpha: float, generator: torch.Generator, pairs: int = 1, dtype: torch.dtype = torch.float32
+) -> Tensor:
+    """Draw λ = max(λ', 1 − λ'), λ' ~ Beta(α, α), once or for each of `pairs`; α = 0 gives 1.
+
+    >>> draw_lambda(0.0, torch.Generator())
+    tensor([1.])
+    """
+    if alpha < 0:
+        raise ValueError(f"alpha must not be negative, it is {alpha}")
+    if alpha == 0:
+        return torch.ones(pairs, dtype=dtype)
+    # A Beta variable is a share of two Gamma variables; torch draws those from a generator.
+    shape = torch.full((2, pairs), alpha, dtype=torch.float64)
+    first, second = torch._standard_gamma(shape, generator=generator)
+    lam = first / (first + second)
+    return torch.maximum(lam, 1 - lam).to(dtype)
+
+
+def mix(first: Tensor, second: Tensor, lam: Tensor) -> Tensor:
+    """Blend two batches, λ of the first and 1 − λ of the second; λ is one number or one a row.
+
+    >>> mix(torch.ones(2, 3), torch.zeros(2, 3), torch.tensor([0.75, 0.5]))[:, 0]
+    tensor([0.7500, 0.5000])
+    """
+    lam = lam.to(first.device, first.dtype).view(-1, *[1] * (first.ndim - 1))
+    return lam * first + (1 - lam) * second

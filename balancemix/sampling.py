@@ -1,0 +1,113 @@
+"""Which rows make a batch: uniform ones, and beside them rows that hold hard labels (Eqs. 2–4)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from torch import Tensor
+from torch.utils.data import Sampler
+
+if TYPE_CHECKING:
+    from balancemix.methods.base import Method
+
+Score = Literal["paper", "positive-mean", "inverse-frequency", "uniform"]
+
+
+def minority_odds(
+    confidence: Tensor, labels: Tensor, power: float = 1.0, score: Score = "paper"
+) -> Tensor:
+    """Compute how likely each of N rows is drawn, from N×K confidences and given labels.
+
+    `paper` is Eq. 4, raised to `power`. It hardly leaves the uniform distribution, its score being
+    a sum of K numbers close to one; a larger power makes it felt. `positive-mean` scores by the
+    given positives alone, `inverse-frequency` does not look at confidence at all.
+
+    >>> confidence, labels = torch.tensor([[0.9, 0.1], [0.1, 0.2]]), torch.tensor([[1, 0], [0, 1]])
+    >>> minority_odds(confidence, labels)
+    tensor([0.3793, 0.6207], dtype=torch.float64)
+    """
+    if score == "uniform":
+        return torch.full((len(labels),), 1 / len(labels), dtype=torch.float64)
+    positive = (labels > 0).double()
+    count = positive.sum(0)
+    if score == "inverse-frequency":
+        present = count / len(labels)
+        rows = (positive @ (1 / present.clamp(min=1e-12))) / positive.sum(1).clamp(min=1)
+        # A row without positives is as rare as the commonest class, never rarer.
+        log_odds = torch.where(rows > 0, rows, 1 / present.amax().clamp(min=1e-12)).log()
+    else:
+        confidence = confidence.double()
+        # Eq. 2. A class without positives has no P(k), and no row that would need it.
+        presence = (confidence * positive).sum(0) / count.clamp(min=1)
+        absence = ((1 - confidence) * (1 - positive)).sum(0) / (len(labels) - count).clamp(min=1)
+        if score == "paper":  # Eq. 3, in time proportional to the positives
+            total = absence.sum() + positive @ (presence - absence)
+        else:
+            held = positive.sum(1)
+            mean = (positive @ presence) / held.clamp(min=1)
+            total = torch.where(held > 0, mean, presence[count > 0].amax() if held.any() else 1.0)
+        log_odds = -total.clamp(min=1e-12).log()
+    # Eq. 4 in logarithms: a score to the thirtieth power is no float any more.
+    return (power * log_odds).softmax(0)
+
+
+def upsampling(odds: Tensor, labels: Tensor) -> Tensor:
+    """Compute how many times as often as at random each class's positives are drawn; K values.
+
+    >>> upsampling(torch.tensor([0.75, 0.25]), torch.tensor([[1, 0], [0, 1]]))
+    tensor([1.5000, 0.5000], dtype=torch.float64)
+    """
+    positive = (labels > 0).double()
+    return len(labels) * (odds.double() @ positive) / positive.sum(0)
+
+
+def effective_rows(odds: Tensor) -> float:
+    """Compute Kish's effective sample size as a share of the rows: 1 where odds are uniform."""
+    return float(1 / (odds.double().square().sum() * len(odds)))
+
+
+class Batches(Sampler[list[int]]):
+    """Batches of B uniform rows, each row once an epoch, followed by B rows drawn by `method.odds`.
+
+    The order depends on the seed and the method's epoch alone: every process draws the same
+    batches and takes its slice of each, and a resumed run repeats what it would have drawn. The
+    rows are dealt so that batch sizes differ by one at most: no tiny last batch for BatchNorm.
+    """
+
+    def __init__(
+        self, method: Method, size: int, seed: int = 0, *, rank: int = 0, world: int = 1
+    ) -> None:
+        self.rows = len(method.table.given)
+        if not 1 <= size <= self.rows:
+            raise ValueError(f"batch size {size} is not between 1 and the {self.rows} rows of data")
+        self.method, self.size, self.seed = method, size, seed
+        self.rank, self.world = rank, world
+
+    def __len__(self) -> int:
+        return math.ceil(self.rows / self.size)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        generator = torch.Generator().manual_seed(epoch_seed(self.seed, self.method.epoch))
+        order = torch.randperm(self.rows, generator=generator)
+        odds = self.method.odds
+        for uniform in order.tensor_split(len(self)):
+            batch = uniform[self.rank :: self.world]
+            if odds is not None:
+                drawn = draw(odds, len(uniform), generator)
+                batch = torch.cat([batch, drawn[self.rank :: self.world]])
+            yield batch.tolist()
+
+
+def draw(odds: Tensor, count: int, generator: torch.Generator) -> Tensor:
+    """Draw rows by their odds, with replacement; unlike torch.multinomial, from any number."""
+    ladder = odds.double().cumsum(0)
+    place = torch.rand(count, dtype=torch.float64, generator=generator) * ladder[-1]
+    return torch.searchsorted(ladder, place, right=True).clamp(max=len(odds) - 1)
+
+
+def epoch_seed(seed: int, epoch: int) -> int:
+    """Give each epoch of each seed a stream of random numbers of its own."""
+    return (seed * 1_000_003 + epoch) % 2**63
