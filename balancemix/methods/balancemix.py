@@ -1,0 +1,210 @@
+"""BalanceMix (Song, Kim and Lee, AAAI 2024): balanced sampling and label-wise refinement in Mixup.
+
+Idea: mix each uniform row (share λ ≥ 0.5) with a row from a sampler that prefers labels of low
+confidence; before that, decide for every single label whether it is clean, can be re-labelled,
+or is ambiguous and counts for less.
+
+    x = λ·x_R + (1 − λ)·x_M,  y likewise                                            (Eq. 5)
+    loss = Σ_{C ∪ R} BCE(x, y_k) + Σ_U P(clean)_k · BCE(x, y_k)                     (Eq. 10)
+
+Switches, one for each row of the paper's ablation (Table 4): `mix`, `minority` (the partner comes
+from the minority sampler, otherwise it is a permutation of the batch), `select` (clean labels by
+mixtures), `relabel` (Eq. 9) and `reweight` (ambiguous labels by P(clean) rather than dropped).
+With `mix` and `select` off it is BCE; with `minority` and `select` off it is Mixup.
+
+Cost: a forward pass over the data each epoch and, after the warm-up, a forward pass of both views
+of the rows with doubted labels in each step (mode "online"), or of all rows once an epoch
+(mode "epoch").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+import torch
+from torch import Tensor, nn
+
+from balancemix.gmm import Fit, Guard, Mixtures, fit_mixtures
+from balancemix.labels import RelabelWeight, Status, manage
+from balancemix.losses import bce_of_confidence
+from balancemix.methods.base import Input, Method, first_view
+from balancemix.mixing import draw_lambda, mix
+from balancemix.prediction import evaluating
+from balancemix.sampling import Score, effective_rows, minority_odds
+
+
+@dataclass(kw_only=True)
+class BalanceMix(Method):
+    """See the module's docstring; what the fields mean:
+
+    warmup: epochs on given labels, mixed as in Algorithm 1; None is a fifth of all.
+    alpha: of the Beta distribution that λ comes from. lambda_per: one λ a "batch" or a "pair".
+    epsilon: confidence beyond which a doubted label is re-labelled (0.55 for single positives).
+    mode: re-label in each step ("online", Algorithm 1) or once an epoch ("epoch", cheaper).
+    trust_positives: given positives are never doubted (for data whose labels are only missing).
+    score, power: see `minority_odds`. mixture, fewest, separation: see `fit_mixtures`.
+    relabel_weight: re-labelled labels count fully ("one") or by their "confidence".
+    blend: weigh each of the two mixed rows by its own weights, not both by the random row's.
+    warmup_mix: off, the warm-up is plain BCE, as the paper's §4.3 (not its Algorithm 1) says.
+    """
+
+    mix: bool = True
+    minority: bool = True
+    select: bool = True
+    relabel: bool = True
+    reweight: bool = True
+    warmup: int | None = None
+    alpha: float = 4.0
+    lambda_per: Literal["batch", "pair"] = "batch"
+    epsilon: float = 0.975
+    mode: Literal["online", "epoch"] = "online"
+    trust_positives: bool = False
+    score: Score = "paper"
+    power: float = 1.0
+    mixture: Fit = "raw"
+    fewest: int = 10
+    separation: float = 0.0
+    relabel_weight: RelabelWeight = "one"
+    blend: bool = False
+    warmup_mix: bool = True
+
+    needs_confidence: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 0.5 <= self.epsilon <= 1:
+            raise ValueError(f"epsilon must be between 0.5 and 1, it is {self.epsilon}")
+        if self.warmup is not None and self.warmup < 0:
+            raise ValueError(f"warmup must not be negative, it is {self.warmup}")
+
+    def start(self, labels: Tensor, epochs: int, seed: int = 0) -> Self:
+        """Begin with uniform odds and every label trusted."""
+        super().start(labels, epochs, seed)
+        self.warm = epochs // 5 if self.warmup is None else self.warmup
+        self.mixtures: Mixtures | None = None
+        if self.mix and self.minority:
+            self.odds = torch.full((len(labels),), 1 / len(labels), dtype=torch.float64)
+        return self
+
+    @property
+    def warming(self) -> bool:
+        """Is this an epoch of the warm-up?"""
+        return self.epoch < self.warm
+
+    @property
+    def views(self) -> int:
+        """Two where labels are refined in the step."""
+        online = self.select and self.relabel and self.mode == "online"
+        return 2 if online and not self.warming else 1
+
+    @property
+    def needs_views(self) -> bool:
+        """After each epoch in mode "epoch"; after the last one always, for the final record."""
+        ended = self.epoch + 1
+        used = self.select and self.relabel and ended >= self.warm
+        return used and (self.mode == "epoch" or ended == self.epochs)
+
+    def loss(self, model: nn.Module, x: Input, index: Tensor) -> Tensor:
+        """Refine the labels of a batch, mix its two halves, and compute Eq. 10."""
+        target, weight = self.refine(model, x, index)
+        x = first_view(x)
+        if not self.mix:
+            return self.reduce(weight * self.criterion(model(x), target))
+        if self.odds is not None:  # the sampler put the minority rows behind the random ones
+            (x, other), (target, wanted) = x.chunk(2), target.chunk(2)
+            weight, other_weight = weight.chunk(2)
+        else:
+            partner = torch.randperm(len(x), generator=self.generator)
+            other, wanted, other_weight = x[partner], target[partner], weight[partner]
+        if self.warming and not self.warmup_mix:
+            return self.reduce(self.criterion(model(x), target))
+
+        pairs = len(x) if self.lambda_per == "pair" else 1
+        lam = draw_lambda(self.alpha, self.generator, pairs)
+        logits = model(mix(x, other, lam))
+        if self.blend:
+            each = weight * self.criterion(logits, target)
+            return self.reduce(mix(each, other_weight * self.criterion(logits, wanted), lam))
+        # The random row dominates the mix, so its reliability is the mixture's (§4.3).
+        return self.reduce(weight * self.criterion(logits, mix(target, wanted, lam)))
+
+    def refine(self, model: nn.Module, x: Input, index: Tensor) -> tuple[Tensor, Tensor]:
+        """Look up target and weight; in mode "online", decide doubted labels by this batch's views.
+
+        Departure: given one view only (a plain loop's own data), that view decides alone.
+        """
+        views = [x] if isinstance(x, Tensor) else list(x)
+        target, weight = self.table.rows(index, views[0].device)
+        if self.warming or self.mixtures is None or not self.relabel or self.mode == "epoch":
+            return target, weight
+        clean = self.table.clean[index.cpu()].to(target.device)
+        doubted = (clean <= 0.5).any(1).nonzero()[:, 0]
+        if not len(doubted):
+            return target, weight
+        with evaluating(model):  # also keeps the views out of BatchNorm's statistics
+            said = model(torch.cat([view[doubted] for view in views])).float().sigmoid()
+        confidence = said.view(len(views), len(doubted), -1).mean(0)
+        given = self.table.given[index.cpu()].to(target.device)[doubted]
+        target[doubted], weight[doubted], _ = self._manage(given, clean[doubted], confidence)
+        return target, weight
+
+    def end_epoch(
+        self, confidence: Tensor | None = None, view_confidence: Tensor | None = None
+    ) -> dict[str, float]:
+        """Renew odds (Eqs. 2–4), mixtures (Eqs. 6–8) and the table; count what was decided."""
+        if confidence is None:
+            raise ValueError("BalanceMix.end_epoch needs the N×K confidence on the training data")
+        confidence = confidence.detach().cpu().float()
+        table, facts = self.table, super().end_epoch()
+        if self.odds is not None:
+            self.odds = minority_odds(confidence, table.given, self.power, self.score)
+            facts["effective_rows"] = effective_rows(self.odds)
+        if not self.select or self.warming:
+            return facts
+
+        losses = bce_of_confidence(confidence, table.given)
+        self.mixtures = fit_mixtures(
+            losses,
+            table.given,
+            fit=self.mixture,
+            fewest=self.fewest,
+            separation=self.separation,
+        )
+        clean = self.mixtures.posterior(losses, table.given)
+        table.clean = torch.where(table.given > 0, 1.0, clean) if self.trust_positives else clean
+        views = confidence if view_confidence is None else view_confidence.detach().cpu().float()
+        table.target, table.weight, table.status = self._manage(table.given, table.clean, views)
+
+        for status in Status:
+            facts[status.name.lower()] = float((table.status == status).float().mean())
+        facts["flipped"] = float((table.target != table.given).float().mean())
+        for guard in Guard:
+            if guard and (count := int((self.mixtures.guard == guard).sum())):
+                facts[f"mixtures_{guard.name.lower()}"] = count
+        return facts
+
+    def _manage(
+        self, given: Tensor, clean: Tensor, confidence: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        return manage(
+            given,
+            clean,
+            confidence,
+            epsilon=self.epsilon,
+            relabel=self.relabel,
+            reweight=self.reweight,
+            relabel_weight=self.relabel_weight,
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Add the mixtures."""
+        mixtures = None if self.mixtures is None else vars(self.mixtures)
+        return {**super().state_dict(), "warm": self.warm, "mixtures": mixtures}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Go on where `state_dict` was taken."""
+        super().load_state_dict(state)
+        self.warm = state["warm"]
+        self.mixtures = state["mixtures"] and Mixtures(**state["mixtures"])
+        return self

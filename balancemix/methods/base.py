@@ -1,0 +1,108 @@
+"""Method: what every method is, and, as it stands, plain BCE (Eq. 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+import torch
+from torch import Tensor, nn
+
+from balancemix import losses
+from balancemix.labels import LabelTable
+from balancemix.sampling import Batches
+
+Reduction = Literal["sum", "mean"]
+Input = Tensor | Sequence[Tensor]  # a batch, or one batch for each view of the same rows
+
+
+@dataclass(kw_only=True)
+class Method:
+    """Fields are hyper-parameters; `start` adds the state: the label table, odds, epoch, λ's seed.
+
+    `reduction` is over the classes, always followed by the mean over the batch: "sum" as in
+    Eqs. 1 and 10, "mean" where K times the learning rate is too much.
+    """
+
+    reduction: Reduction = "sum"
+
+    needs_confidence: ClassVar[bool] = False  # does end_epoch want the N×K confidence?
+
+    def start(self, labels: Tensor, epochs: int, seed: int = 0) -> Self:
+        """Begin on an N×K matrix of 0/1 labels, to be trained for `epochs`."""
+        if epochs < 1:
+            raise ValueError(f"epochs must be at least 1, it is {epochs}")
+        self.table = LabelTable.trusting(labels)
+        self.odds: Tensor | None = None  # of each row, or None: no second half of the batch
+        self.epoch, self.epochs = 0, epochs  # epochs ended, epochs in all
+        self.generator = torch.Generator().manual_seed(seed)
+        return self
+
+    def build(self, make_model: Callable[[], nn.Module]) -> nn.Module:
+        """Make what is trained: one model, unless a method wants more."""
+        return make_model()
+
+    def batches(self, size: int, seed: int = 0, *, rank: int = 0, world: int = 1) -> Batches:
+        """Make the batch sampler; it reads odds and epoch afresh each time it is iterated."""
+        return Batches(self, size, seed, rank=rank, world=world)
+
+    @property
+    def views(self) -> int:
+        """How many augmented views of a row this epoch's loss wants."""
+        return 1
+
+    @property
+    def needs_views(self) -> bool:
+        """Does this epoch's end want the confidence on augmented views too?"""
+        return False
+
+    def criterion(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Compare B×K logits with targets, label by label."""
+        return losses.bce(logits, target)
+
+    def loss(self, model: nn.Module, x: Input, index: Tensor) -> Tensor:
+        """Compute the scalar loss of a batch whose rows are `index`; owns the forward pass."""
+        x = first_view(x)
+        target, weight = self.table.rows(index, x.device)
+        return self.reduce(weight * self.criterion(model(x), target))
+
+    def reduce(self, values: Tensor) -> Tensor:
+        """Reduce B×K losses to the scalar of Eq. 1."""
+        rows = values.sum(1) if self.reduction == "sum" else values.mean(1)
+        return rows.mean()
+
+    def end_epoch(
+        self, confidence: Tensor | None = None, view_confidence: Tensor | None = None
+    ) -> dict[str, float]:
+        """Learn from the N×K confidence on plain inputs (and on views); return facts to log."""
+        self.epoch += 1
+        return {}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Collect the whole state as tensors and numbers."""
+        return {
+            "table": self.table.state_dict(),
+            "odds": self.odds,
+            "epoch": self.epoch,
+            "epochs": self.epochs,
+            "generator": self.generator.get_state(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Go on where `state_dict` was taken."""
+        self.table = LabelTable(**state["table"])
+        self.odds, self.epoch, self.epochs = state["odds"], state["epoch"], state["epochs"]
+        self.generator = torch.Generator()
+        self.generator.set_state(state["generator"])
+        return self
+
+
+def first_view(x: Input) -> Tensor:
+    """Take the view that is trained on."""
+    return x if isinstance(x, Tensor) else x[0]
+
+
+@dataclass(kw_only=True)
+class BCE(Method):
+    """Binary cross-entropy on the labels as given: the paper's Default."""

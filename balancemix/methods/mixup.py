@@ -1,0 +1,33 @@
+"""Mixup: each batch mixed with a permutation of itself (Zhang et al., ICLR 2018).
+
+Idea: train on x = λ·x_a + (1 − λ)·x_b with the labels mixed alike, so that the model is linear
+between rows and cannot memorise one. λ' ~ Beta(α, α), and λ = max(λ', 1 − λ'), which only names
+the larger of the two rows first.
+Fields: `alpha`, α above. Cost: that of BCE. BCE where α = 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from balancemix.methods.base import Input, Method, first_view
+from balancemix.mixing import draw_lambda, mix
+
+
+@dataclass(kw_only=True)
+class Mixup(Method):
+    """BCE on mixed rows; `alpha` is the Beta distribution's parameter."""
+
+    alpha: float = 4.0
+
+    def loss(self, model: nn.Module, x: Input, index: Tensor) -> Tensor:
+        """Mix the batch with a permutation of itself."""
+        x = first_view(x)
+        target, weight = self.table.rows(index, x.device)
+        partner = torch.randperm(len(x), generator=self.generator)
+        lam = draw_lambda(self.alpha, self.generator)
+        mixed = model(mix(x, x[partner], lam))
+        return self.reduce(weight * self.criterion(mixed, mix(target, target[partner], lam)))
