@@ -1,0 +1,65 @@
+"""Sort classes by how often they occur: many-, medium- and few-shot groups, imbalance ratios."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from torch import Tensor
+
+Groups = dict[str, Tensor]
+Rule = Literal["paper", "auto"] | Sequence[float]
+
+NAMES = ("many", "medium", "few")
+PAPER = (10_000, 1_000)  # positives in the training set, COCO's size
+
+
+def class_groups(counts: Tensor, rule: Rule = "paper") -> Groups:
+    """Split class indices into "many", "medium" and "few" by their number of positives, shape (K,).
+
+    Two numbers (many, few) stand for [many, ∞), [few, many) and [0, few); "paper" is 10,000 and
+    1,000. "auto" makes thirds of the classes, the most frequent first, equal counts by class index
+    and a remainder to the more frequent groups. Count on clean training labels where they are
+    known, so that the groups do not move with the noise.
+
+    >>> import torch
+    >>> class_groups(torch.tensor([20_000, 10, 1_000, 999]))
+    {'many': tensor([0]), 'medium': tensor([2]), 'few': tensor([1, 3])}
+    """
+    if counts.ndim != 1:
+        raise ValueError(f"counts must have shape (K,), not {tuple(counts.shape)}")
+    if rule == "auto":
+        thirds = counts.argsort(descending=True, stable=True).tensor_split(3)
+        return {name: third.sort().values for name, third in zip(NAMES, thirds, strict=True)}
+    many, few = _thresholds(rule)
+    parts = (counts >= many, (counts >= few) & (counts < many), counts < few)
+    return {name: part.nonzero().flatten() for name, part in zip(NAMES, parts, strict=True)}
+
+
+def imbalance(labels: Tensor) -> dict[str, float]:
+    """Return the two imbalance ratios of an N×K matrix of 0 and 1 (App. C).
+
+    `class_ratio`: positives of the most frequent class over those of the rarest that has any.
+    `positive_negative_ratio`: negatives over positives. Entries below 0 are unknown and count as
+    neither; without any positive there is no ratio, and the result is empty.
+
+    >>> import torch
+    >>> imbalance(torch.tensor([[1, 1], [1, 0], [0, 0]]))
+    {'class_ratio': 2.0, 'positive_negative_ratio': 1.0}
+    """
+    counts = (labels == 1).sum(0)
+    counts = counts[counts > 0]
+    if not len(counts):
+        return {}
+    return {
+        "class_ratio": counts.max().item() / counts.min().item(),
+        "positive_negative_ratio": (labels == 0).sum().item() / counts.sum().item(),
+    }
+
+
+def _thresholds(rule: Rule) -> tuple[float, float]:
+    """Return (many, few) of a rule given by name or by numbers."""
+    pair = PAPER if rule == "paper" else rule
+    if isinstance(pair, str) or len(pair) != 2 or not pair[0] >= pair[1]:
+        raise ValueError(
+            f'rule must be "paper", "auto" or (many, few) with many ≥ few, not {rule!r}'
+        )
+    return pair[0], pair[1]

@@ -1,0 +1,104 @@
+"""Score label selection where the truth is known: what was kept, rewritten or left in doubt."""
+
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from balancemix.labels import Status
+
+# Every entry falls into one of 24 cells, so N×K numbers are read once and shares come from counts.
+GIVEN, TRUTH, TARGET, STATUS = torch.meshgrid(
+    torch.arange(2), torch.arange(2), torch.arange(2), torch.arange(len(Status)), indexing="ij"
+)
+CELLS = STATUS.numel()
+EVERY = STATUS >= 0
+CORRECT = GIVEN == TRUTH
+RIGHT_TARGET = TARGET == TRUTH
+SELECTED = STATUS == Status.CLEAN
+RELABELLED = STATUS == Status.RELABELLED
+FLIPPED = RELABELLED & (TARGET != GIVEN)
+CONFIRMED = RELABELLED & (TARGET == GIVEN)
+AMBIGUOUS = STATUS == Status.AMBIGUOUS
+
+SHARES = {  # of the second, how much is the first
+    "clean_precision": (CORRECT, SELECTED),
+    "clean_recall": (SELECTED, CORRECT),
+    "relabel_proportion": (RELABELLED, EVERY),
+    "relabel_accuracy": (RIGHT_TARGET, RELABELLED),
+    "flip_proportion": (FLIPPED, EVERY),
+    "flip_accuracy": (RIGHT_TARGET, FLIPPED),
+    "confirm_accuracy": (RIGHT_TARGET, CONFIRMED),
+    "ambiguous_proportion": (AMBIGUOUS, EVERY),
+    "target_accuracy": (RIGHT_TARGET, EVERY),
+}
+MEANS = {"clean_probability_right": CORRECT, "clean_probability_wrong": ~CORRECT}
+
+
+def selection_quality(
+    given: Tensor,
+    truth: Tensor,
+    target: Tensor,
+    status: Tensor,
+    clean: Tensor,
+    groups: Mapping[str, Tensor] | None = None,
+) -> dict[str, float]:
+    """Return shares in 0..1 that say how well labels were selected and re-labelled.
+
+    All matrices are N×K; `clean` is P(clean), and a truth of −1 leaves its entry out. Each name
+    comes again as `<name>_positive` and `<name>_negative` (by given value) and as `<name>_<group>`
+    for each group of class indices, then relative to that part alone. "Flipped" and "confirmed"
+    divide the re-labelled by whether the target differs from the given label, since most of them
+    only confirm it. A share of nothing is left out.
+
+    >>> given, truth = torch.tensor([[1, 1, 0]]), torch.tensor([[1, 0, 0]])
+    >>> status, clean = torch.tensor([[0, 1, 2]]), torch.tensor([[0.9, 0.1, 0.4]])
+    >>> selection_quality(given, truth, truth, status, clean)["clean_recall"]
+    0.5
+    """
+    shapes = {tuple(matrix.shape) for matrix in (given, truth, target, status, clean)}
+    if len(shapes) > 1 or given.ndim != 2:
+        raise ValueError(f"all matrices must be N×K of one shape, not {sorted(shapes)}")
+    if (status >= len(Status)).any():
+        raise ValueError(f"status must be in 0..{len(Status) - 1}, found {int(status.max())}")
+    counts, sums = _tabulate(given, truth, target, status, clean)  # (K, 2, 2, 2, 3)
+    parts = {"": (counts.sum(0), sums.sum(0))}
+    for value, name in enumerate(("_negative", "_positive")):
+        parts[name] = (counts.sum(0) * (value == GIVEN), sums.sum(0) * (value == GIVEN))
+    for name, index in (groups or {}).items():
+        parts[f"_{name}"] = (counts[index].sum(0), sums[index].sum(0))
+    quality = {
+        name + part: value
+        for part, cells in parts.items()
+        for name, value in _shares(*cells).items()
+    }
+    return {name: value for name, value in quality.items() if not math.isnan(value)}
+
+
+def _tabulate(
+    given: Tensor, truth: Tensor, target: Tensor, status: Tensor, clean: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Count the entries, and add up P(clean), in each class and cell of the grid above."""
+    classes = given.shape[1]
+    cell = (given == 1).to(torch.int64)
+    for bit in (truth == 1, target > 0.5):
+        cell.mul_(2).add_(bit)
+    cell.mul_(len(Status)).add_(status)
+    cell.add_(torch.arange(classes, device=cell.device) * CELLS)
+    cell.masked_fill_(truth < 0, classes * CELLS)  # one cell past the end for the unknown
+    size = classes * CELLS + 1
+    counts = torch.bincount(cell.flatten(), minlength=size).double()
+    sums = torch.bincount(cell.flatten(), clean.flatten().double(), minlength=size)
+    shape = (classes, *STATUS.shape)
+    return counts[:-1].cpu().view(shape), sums[:-1].cpu().view(shape)
+
+
+def _shares(counts: Tensor, sums: Tensor) -> dict[str, float]:
+    """Divide cells by cells; a share of nothing is NaN."""
+    shares = {
+        name: counts[part & whole].sum() / counts[whole].sum()
+        for name, (part, whole) in SHARES.items()
+    }
+    means = {name: sums[whole].sum() / counts[whole].sum() for name, whole in MEANS.items()}
+    return {name: value.item() for name, value in (shares | means).items()}

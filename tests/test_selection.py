@@ -1,0 +1,112 @@
+"""Selection metrics against a literal transcription, and by hand."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given as drawn_from
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from balancemix.labels import Status
+from balancemix.selection import selection_quality
+from tests.reference import metrics as reference
+
+
+def table(seed, n, k, noise=0.3, unknown=0.0):
+    generator = torch.Generator().manual_seed(seed)
+
+    def chance(p):
+        return torch.rand(n, k, generator=generator) < p
+
+    truth = chance(0.4).to(torch.int8)
+    given = torch.where(chance(noise), 1 - truth, truth).to(torch.uint8)
+    status = torch.randint(len(Status), (n, k), generator=generator, dtype=torch.uint8)
+    rewritten = (status == Status.RELABELLED) & chance(0.5)
+    target = torch.where(rewritten, 1 - given.float(), given.float())
+    clean = torch.rand(n, k, generator=generator)
+    truth[chance(unknown)] = -1
+    return given, truth, target, status, clean
+
+
+def slow(matrices, groups):
+    given, truth, target, status, clean = (matrix.numpy() for matrix in matrices)
+    insides = {
+        "": lambda i, k: True,
+        "_positive": lambda i, k: given[i, k] == 1,
+        "_negative": lambda i, k: given[i, k] == 0,
+    }
+    for name, index in groups.items():
+        insides[f"_{name}"] = lambda i, k, members=index: k in members
+    return {
+        name + part: value
+        for part, inside in insides.items()
+        for name, value in reference.selection(given, truth, target, status, clean, inside).items()
+        if not math.isnan(value)
+    }
+
+
+@settings(deadline=None, max_examples=40)
+@drawn_from(
+    st.integers(0, 1_000), st.integers(0, 12), st.sampled_from([0, 0.3]), st.sampled_from([0, 0.3])
+)
+def test_equals_the_definitions(seed, n, noise, unknown):
+    matrices = table(seed, n, 5, noise, unknown)
+    groups = {
+        "many": torch.tensor([0, 3]),
+        "medium": torch.tensor([1]),
+        "few": torch.tensor([2, 4]),
+    }
+    got = selection_quality(*matrices, groups)
+    assert got == pytest.approx(slow(matrices, groups))
+    assert all(type(value) is float for value in got.values())
+
+
+def test_by_hand():
+    given = torch.tensor([[1, 1, 0, 0, 1, 0]])
+    truth = torch.tensor([[1, 0, 0, 1, 1, 0]])
+    status = torch.tensor([[0, 1, 1, 1, 2, 0]])
+    target = torch.tensor([[1, 0, 0, 0, 1, 0]])
+    clean = torch.tensor([[1.0, 0.25, 0.5, 0.25, 0.5, 1.0]])
+    quality = selection_quality(given, truth, target, status, clean)
+    assert quality["clean_precision"] == 1
+    assert quality["clean_recall"] == 0.5
+    assert quality["relabel_proportion"] == 0.5
+    assert quality["relabel_accuracy"] == pytest.approx(2 / 3)
+    assert quality["flip_proportion"] == pytest.approx(1 / 6)
+    assert quality["flip_accuracy"] == 1
+    assert quality["confirm_accuracy"] == 0.5
+    assert quality["ambiguous_proportion"] == pytest.approx(1 / 6)
+    assert quality["target_accuracy"] == pytest.approx(5 / 6)
+    assert quality["clean_probability_right"] == 0.75
+    assert quality["clean_probability_wrong"] == 0.25
+    assert quality["relabel_proportion_positive"] == pytest.approx(1 / 3)
+
+
+def test_a_share_of_nothing_is_left_out():
+    given, truth, _, status, clean = table(0, 20, 3, noise=0.0)
+    everything_kept = torch.zeros_like(status)
+    quality = selection_quality(given, truth, given.float(), everything_kept, clean)
+    assert quality["clean_precision"] == quality["clean_recall"] == 1.0
+    assert quality["relabel_proportion"] == 0.0
+    assert not {"relabel_accuracy", "flip_accuracy", "clean_probability_wrong"} & set(quality)
+
+
+def test_without_a_known_truth_nothing_is_said():
+    given, truth, target, status, clean = table(0, 5, 3)
+    assert selection_quality(given, truth.fill_(-1), target, status, clean) == {}
+
+
+def test_inputs_stay_untouched():
+    matrices = table(3, 10, 4, unknown=0.2)
+    before = [matrix.clone() for matrix in matrices]
+    selection_quality(*matrices)
+    assert all(torch.equal(a, b) for a, b in zip(matrices, before, strict=True))
+
+
+def test_mistakes_are_named():
+    given, truth, target, status, clean = table(0, 4, 3)
+    with pytest.raises(ValueError, match="one shape"):
+        selection_quality(given, truth, target, status, clean[:2])
+    with pytest.raises(ValueError, match=r"status must be in 0\.\.2, found 7"):
+        selection_quality(given, truth, target, torch.full_like(status, 7), clean)
