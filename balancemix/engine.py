@@ -1,0 +1,154 @@
+"""Engine: model, optimiser, schedule and averaged weights on whatever devices there are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from balancemix.errors import InputError
+from balancemix.plan import Plan, TrainPlan
+
+if TYPE_CHECKING:
+    from balancemix.run import Run
+
+
+class Engine:
+    """What a step needs besides the loss; Accelerate brings devices, precision and trackers."""
+
+    def __init__(self, model: nn.Module, plan: Plan, run: Run | None = None) -> None:
+        train = plan.train
+        self.train, self.steps, self.pending = train, 0, 0
+        self.tracked = train.track is not None and run is not None
+        self.accelerator = Accelerator(
+            cpu=train.device == "cpu",
+            mixed_precision=train.precision,
+            log_with=train.track if self.tracked else None,
+            project_dir=run.path / "track" if run is not None else None,
+        )
+        if train.device not in ("auto", "cpu", self.accelerator.device.type):
+            here = self.accelerator.device.type
+            raise InputError(
+                f"--device {train.device} is not to be had; this machine offers {here}"
+            )
+        if self.tracked and run is not None:
+            self.accelerator.init_trackers("balancemix", config=_flat(plan.tree()))
+        self.bare = model
+        self.ema: AveragedModel | None = None
+        if train.ema:
+            average = get_ema_multi_avg_fn(train.ema)  # type: ignore[no-untyped-call]
+            self.ema = AveragedModel(model, multi_avg_fn=average, use_buffers=True)
+            self.ema.to(self.accelerator.device)
+        optimiser = _optimiser(model, train)
+        self.model, self.optimiser = self.accelerator.prepare(model, optimiser)
+
+    def schedule(self, steps: int) -> None:
+        """Anneal the rate over so many batches, to zero with a cosine, without restart."""
+        total = max(math.ceil(steps / self.train.accumulate), 1)
+
+        def factor(step: int) -> float:
+            if self.train.schedule == "constant":
+                return 1.0
+            return 0.5 * (1 + math.cos(math.pi * min(step / total, 1)))
+
+        self.annealing = torch.optim.lr_scheduler.LambdaLR(self.optimiser.optimizer, factor)
+
+    def place(self, x: Tensor | Sequence[Tensor]) -> Tensor | list[Tensor]:
+        """Move a batch, or each of its views, to the device."""
+        device = self.accelerator.device
+        if isinstance(x, Tensor):
+            return x.to(device, non_blocking=True)
+        return [view.to(device, non_blocking=True) for view in x]
+
+    def step(self, loss: Tensor, *, last: bool = False) -> float:
+        """Go back through a batch's loss, and step once enough batches have come together."""
+        self.pending += 1
+        self.accelerator.backward(loss / self.train.accumulate)
+        if self.pending == self.train.accumulate or last:
+            if self.train.clip:
+                self.accelerator.clip_grad_norm_(self.model.parameters(), self.train.clip)
+            self.optimiser.step()
+            self.optimiser.zero_grad()
+            self.annealing.step()
+            self.pending = 0
+            if self.ema is not None:
+                self.ema.update_parameters(self.bare)
+        return float(loss.detach())
+
+    @property
+    def rate(self) -> float:
+        """The learning rate of the next step."""
+        return float(self.annealing.get_last_lr()[0])
+
+    @property
+    def averaged(self) -> nn.Module:
+        """The model that is scored and saved."""
+        return self.model if self.ema is None else self.ema.module
+
+    def weights(self) -> Mapping[str, Tensor]:
+        """Collect the weights to save."""
+        bare = self.bare if self.ema is None else self.ema.module
+        return bare.state_dict()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Collect all that the next step depends on."""
+        scaler = self.accelerator.scaler
+        return {
+            "model": self.bare.state_dict(),
+            "optimiser": self.optimiser.optimizer.state_dict(),
+            "annealing": self.annealing.state_dict(),
+            "ema": None if self.ema is None else self.ema.state_dict(),
+            "scaler": None if scaler is None else scaler.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where `state_dict` was taken."""
+        self.bare.load_state_dict(state["model"])
+        self.optimiser.optimizer.load_state_dict(state["optimiser"])
+        self.annealing.load_state_dict(dict(state["annealing"]))
+        if self.ema is not None:
+            self.ema.load_state_dict(state["ema"])
+        if self.accelerator.scaler is not None:
+            self.accelerator.scaler.load_state_dict(state["scaler"])
+
+    def track(self, line: Mapping[str, Any]) -> None:
+        """Send an epoch's numbers to the tracker, if there is one."""
+        if self.tracked:
+            numbers = {key: value for key, value in line.items() if isinstance(value, int | float)}
+            self.accelerator.log(numbers, step=line["epoch"])
+
+    def end(self) -> None:
+        """Close the trackers."""
+        if self.tracked:
+            self.accelerator.end_training()
+
+
+def _optimiser(model: nn.Module, train: TrainPlan) -> torch.optim.Optimizer:
+    learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    if train.optimizer == "adamw":
+        return torch.optim.AdamW(learned, lr=train.lr, weight_decay=train.weight_decay, fused=True)
+    # Fused: one pass over the weights, which for small batches is most of a CPU's step.
+    return torch.optim.SGD(
+        learned,
+        lr=train.lr,
+        momentum=train.momentum,
+        weight_decay=train.weight_decay,
+        fused=True,
+    )
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = (
+                value if isinstance(value, int | float | str | bool) else str(value)
+            )
+    return flat

@@ -1,0 +1,149 @@
+"""Plan: all that a run depends on, as nested dataclasses; each setting has its one home here.
+
+A plan is read from TOML or JSON, changed by `--set section.key=value`, and stored as `plan.json`.
+The section `method` holds the name of a method and its own hyper-parameters.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from balancemix import noise
+from balancemix.errors import InputError
+from balancemix.methods import METHODS, BalanceMix, Method
+from balancemix.settings import read_into
+from balancemix.wording import suggest
+
+
+@dataclass(kw_only=True)
+class DataPlan:
+    """Where the rows come from and how they are shown to the model.
+
+    path: `digits`, a folder with labels.csv, or an .npz file. size: images are squashed to
+    size × size pixels. augment: what makes a view of an image. feature_dropout, feature_noise:
+    what makes a view of a feature row. holdout: share scored on where the data names no split.
+    groups: many/medium/few by the paper's 10,000 and 1,000 positives, or "auto", thirds of the
+    classes. workers: loading processes; none is a good number for the kind of data.
+    """
+
+    path: str = "digits"
+    size: int = 224
+    augment: Literal["randaugment", "uda", "none"] = "randaugment"
+    feature_dropout: float = 0.1
+    feature_noise: float = 0.1
+    holdout: float = 0.2
+    groups: Literal["auto", "paper"] = "auto"
+    skip_bad: bool = False
+    workers: int | None = None
+
+
+@dataclass(kw_only=True)
+class ModelPlan:
+    """What is trained. backbone: any timm name, for images. head: none is linear for images and
+    mlp for features; ml-decoder is for both. hidden, dropout: of the mlp. pretrained: ImageNet.
+    """
+
+    backbone: str = "tf_efficientnet_lite0"
+    head: Literal["linear", "mlp", "ml-decoder"] | None = None
+    pretrained: bool = True
+    hidden: int = 2048
+    dropout: float = 0.0
+
+
+@dataclass(kw_only=True)
+class TrainPlan:
+    """How it is trained. clip: largest gradient norm, 0 is none. accumulate: batches a step.
+    ema: decay of averaged weights, which are then the ones scored and saved; 0 is none. ap: the
+    convention of average precision. track: also log to tensorboard or wandb.
+    """
+
+    epochs: int = 30
+    batch_size: int = 64
+    optimizer: Literal["sgd", "adamw"] = "sgd"
+    lr: float = 0.01
+    momentum: float = 0.9
+    weight_decay: float = 1e-4
+    schedule: Literal["cosine", "constant"] = "cosine"
+    clip: float = 0.0
+    accumulate: int = 1
+    ema: float = 0.0
+    precision: Literal["no", "fp16", "bf16"] = "no"
+    device: str = "auto"
+    ap: Literal["sklearn", "raw", "voc"] = "sklearn"
+    track: Literal["tensorboard", "wandb"] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "accumulate"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, it is {getattr(self, name)}")
+        for name in ("lr", "clip", "weight_decay", "momentum"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must not be negative, it is {getattr(self, name)}")
+        if not 0 <= self.ema < 1:
+            raise ValueError(f"ema must be in [0, 1), it is {self.ema}")
+
+
+@dataclass(kw_only=True)
+class Plan:
+    """What to run. noise: added to the training labels (`mislabel:0.4`, `flip:0.2`, …). seed: of
+    everything random, the noise included.
+    """
+
+    method: Method = field(default_factory=BalanceMix)
+    data: DataPlan = field(default_factory=DataPlan)
+    noise: str = "none"
+    model: ModelPlan = field(default_factory=ModelPlan)
+    train: TrainPlan = field(default_factory=TrainPlan)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        noise.parse(self.noise)
+        if not 0 <= self.seed < 2**31:
+            raise ValueError(f"seed must be between 0 and 2³¹, it is {self.seed}")
+
+    @classmethod
+    def from_tree(cls, tree: Mapping[str, Any]) -> Self:
+        """Build a plan from nested sections, refusing what is not known."""
+        return read_into(cls, {**tree, "method": make_method(tree.get("method", {}))})
+
+    def tree(self) -> dict[str, Any]:
+        """Take the plan apart into nested sections, every default written out."""
+        name = next((n for n, kind in METHODS.items() if kind is type(self.method)), None)
+        name = name or f"{type(self.method).__module__}:{type(self.method).__qualname__}"
+        sections = dataclasses.asdict(self)
+        return {**sections, "method": {"name": name, **sections["method"]}}
+
+
+def make_method(section: Mapping[str, Any]) -> Method:
+    """Build a method from its name and settings.
+
+    >>> make_method({"name": "mixup", "alpha": 1})
+    Mixup(reduction='sum', alpha=1.0)
+    """
+    if not isinstance(section, Mapping):
+        raise InputError(f"method must be a section with a name, it is {section!r}")
+    name = section.get("name", "balancemix")
+    if name not in METHODS:
+        raise InputError(f"unknown method {name!r}; {suggest(str(name), list(METHODS))}")
+    settings = {key: value for key, value in section.items() if key != "name"}
+    return read_into(METHODS[name], settings, "method.")
+
+
+def read_tree(path: Path) -> dict[str, Any]:
+    """Read a TOML or JSON file of sections."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        tree = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    except ValueError as error:
+        raise InputError(f"{path}: not a valid plan ({error})") from error
+    if not isinstance(tree, dict):
+        raise InputError(f"{path}: a plan is a table of sections")
+    return tree

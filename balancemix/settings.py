@@ -1,0 +1,90 @@
+"""Read people's settings (TOML, JSON, `--set`) into dataclasses: known keys, right types, or no."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+import types
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from balancemix.errors import InputError
+from balancemix.wording import suggest
+
+T = TypeVar("T")
+
+
+def read_into(kind: type[T], given: Mapping[str, Any], where: str = "") -> T:
+    """Build the dataclass `kind` from a mapping; `where` is the section's name in messages.
+
+    >>> @dataclasses.dataclass
+    ... class Lens: zoom: float = 1.0
+    >>> read_into(Lens, {"zoom": 2})
+    Lens(zoom=2.0)
+    """
+    hints = get_type_hints(kind)
+    known = [field.name for field in dataclasses.fields(kind) if field.init]  # type: ignore[arg-type]
+    values = {}
+    for key, value in given.items():
+        if key not in known:
+            raise InputError(f"unknown setting {where}{key}; {suggest(key, known)}")
+        values[key] = _fitting(hints[key], value, where + key)
+    try:
+        return kind(**values)
+    except ValueError as error:
+        raise InputError(f"{where.rstrip('.') or 'settings'}: {error}") from error
+
+
+def parse_assignment(text: str) -> tuple[list[str], Any]:
+    """Take `section.key=value` apart; the value is read as TOML, or else as a word.
+
+    >>> parse_assignment("method.alpha=4"), parse_assignment("noise=flip:0.2")
+    ((['method', 'alpha'], 4), (['noise'], 'flip:0.2'))
+    """
+    path, equals, value = text.partition("=")
+    if not equals or not path:
+        raise InputError(f"--set {text}: write it as section.key=value, e.g. method.alpha=2")
+    try:
+        parsed = tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        parsed = value
+    return path.strip().split("."), parsed
+
+
+def put(tree: dict[str, Any], path: list[str], value: Any) -> None:
+    """Set a value deep in a tree of sections."""
+    for section in path[:-1]:
+        tree = tree.setdefault(section, {})
+        if not isinstance(tree, dict):
+            raise InputError(f"{'.'.join(path)}: {section} is a value, not a section")
+    tree[path[-1]] = value
+
+
+def _fitting(hint: Any, value: Any, name: str) -> Any:
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        for option in get_args(hint):
+            if option is type(None) and value in (None, "none"):
+                return None
+        inner = [option for option in get_args(hint) if option is not type(None)]
+        if len(inner) == 1:
+            return _fitting(inner[0], value, name)
+    if origin is Literal:
+        if value not in get_args(hint):
+            choices = [str(choice) for choice in get_args(hint)]
+            raise InputError(f"{name} is {value!r}; {suggest(str(value), choices)}")
+        return value
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        if isinstance(value, hint):
+            return value
+        if not isinstance(value, Mapping):
+            raise InputError(f"{name} is a section, not the value {value!r}")
+        return read_into(hint, value, name + ".")
+    if hint is float and type(value) is int:
+        return float(value)
+    # bool is an int to Python, but `epochs = true` is a slip.
+    if not isinstance(hint, type) or type(value) is not hint:
+        wanted = {"int": "a whole number", "float": "a number", "bool": "true or false"}
+        kind = getattr(hint, "__name__", str(hint))
+        raise InputError(f"{name} must be {wanted.get(kind, kind)}, it is {value!r}")
+    return value

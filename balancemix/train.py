@@ -1,0 +1,180 @@
+"""fit(): the one training loop, for every method.
+
+    method.start(labels)
+    for each epoch:
+        for x, index in batches (B uniform rows, and B by method.odds if it has any):
+            method.loss(model, x, index).backward(); optimiser and schedule step
+        method.end_epoch(predict(train, plain), predict(train, views))   # where it asks for them
+        score(predict(valid)); log a line; save a checkpoint
+    save weights, label table and metrics
+
+Every epoch draws from seeds of its own (order of rows, views, dropout), so an epoch repeated after
+an interruption ends with the same bits, and no random state has to be stored but the method's.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from balancemix import distributed
+from balancemix.data.dataset import ImageRows, Rows
+from balancemix.engine import Engine
+from balancemix.groups import Groups, class_groups
+from balancemix.metrics import evaluate
+from balancemix.plan import Plan
+from balancemix.prediction import loader, predict, predict_logits
+from balancemix.progress import Progress, Silent
+from balancemix.sampling import epoch_seed, upsampling
+from balancemix.selection import selection_quality
+
+if TYPE_CHECKING:
+    from balancemix.run import Run
+
+Metrics = dict[str, Any]
+
+
+def fit(
+    make_model: Callable[[], nn.Module],
+    train: Rows,
+    valid: Rows,
+    plan: Plan | None = None,
+    run: Run | None = None,
+    progress: Progress | None = None,
+) -> tuple[nn.Module, Metrics]:
+    """Train the plan's method on `train`, scoring each epoch on `valid`; go on where `run` stopped.
+
+    Returns the model (with averaged weights, if the plan asks for them) and what `metrics.json`
+    holds. Without a `run` nothing is written.
+    """
+    plan, show = plan or Plan(), progress or Silent()
+    method, epochs = (
+        plan.method.start(train.labels, plan.train.epochs, plan.seed),
+        plan.train.epochs,
+    )
+    torch.manual_seed(plan.seed)
+    engine = Engine(method.build(make_model), plan, run)
+    workers = _workers(plan, train)
+    truth = train.labels if train.truth is None else train.truth
+    groups = class_groups(truth.sum(0), plan.data.groups)
+    batches = method.batches(
+        plan.train.batch_size, plan.seed, rank=distributed.rank(), world=distributed.world()
+    )
+    engine.schedule(epochs * len(batches))
+    lines: list[dict[str, Any]] = []
+    state = run.load_checkpoint() if run is not None else None
+    if run is not None and state is not None:
+        method.load_state_dict(state["method"])
+        engine.load_state_dict(state)
+        lines = run.log()[: method.epoch]
+        show.advance(method.epoch * len(batches))
+
+    confidence: Tensor | None = None
+    while method.epoch < epochs:
+        epoch, begin = method.epoch, time.perf_counter()
+        torch.manual_seed(epoch_seed(plan.seed, epoch))
+        views = train.with_views(method.views, epoch_seed(plan.seed, epoch))
+        total = 0.0
+        engine.model.train()
+        for step, (x, index) in enumerate(loader(views, workers, batch_sampler=batches), 1):
+            loss = method.loss(engine.model, engine.place(x), index)
+            total += engine.step(loss, last=step == len(batches))
+            show.advance()
+            show.say(loss=total / step, **_shown(lines))
+        line: dict[str, Any] = {"epoch": epoch + 1, "loss": total / len(batches), "lr": engine.rate}
+
+        scored = engine.averaged
+        if method.needs_confidence or epoch + 1 == epochs:
+            confidence = predict(scored, train.plain, plan.train.batch_size, workers=workers)
+        seen = None
+        if method.needs_views:
+            two = train.with_views(2, epoch_seed(plan.seed, epoch))
+            seen = predict(scored, two, plan.train.batch_size, workers=workers)
+        line |= method.end_epoch(confidence, seen)
+        line |= _upsampling(method.odds, train.labels, groups)
+        trained = time.perf_counter()
+        logits = predict_logits(scored, valid.plain, plan.train.batch_size, workers=workers)
+        line |= _score(logits, valid, groups, plan)
+        line |= _selection(method.table.state_dict(), train.truth, groups)
+        line |= {"seconds": trained - begin}
+        lines.append(line)
+        engine.track(line)
+        show.say(loss=line["loss"], **_shown(lines))
+        if run is not None and distributed.rank() == 0:
+            run.write_log(lines)
+            run.save_checkpoint({"method": method.state_dict(), **engine.state_dict()})
+
+    metrics = summarise(lines)
+    if run is not None and distributed.rank() == 0:
+        if confidence is None:  # resumed after the last epoch: only the files were missing
+            confidence = predict(engine.averaged, train.plain, plan.train.batch_size)
+        run.save_model(engine.weights())
+        run.write_arrays("labels.npz", _record(method.table.state_dict(), confidence, train))
+        run.write_json("metrics.json", metrics)
+    engine.end()
+    return engine.averaged, metrics
+
+
+def summarise(lines: list[dict[str, Any]]) -> Metrics:
+    """Reduce a log to last and best scores, quality of the selection, and time."""
+    scores = [key for key in lines[-1] if key.startswith(("mAP", "CF1", "OF1", "C", "O"))]
+    best = max(lines, key=lambda line: line["mAP"])
+    seconds = sorted(line["seconds"] for line in lines)
+    return {
+        "last": {key: lines[-1][key] for key in scores},
+        "best": {"epoch": best["epoch"], **{key: best[key] for key in scores if key in best}},
+        "selection": lines[-1].get("selection", {}),
+        "epochs": len(lines),
+        "seconds_per_epoch": seconds[len(seconds) // 2],
+    }
+
+
+def _score(logits: Tensor, valid: Rows, groups: Groups, plan: Plan) -> dict[str, float]:
+    truth = valid.labels if valid.truth is None else valid.truth
+    return evaluate(logits, truth, groups, convention=plan.train.ap, classes=valid.classes)
+
+
+def _selection(
+    table: dict[str, Tensor], truth: Tensor | None, groups: Groups
+) -> dict[str, dict[str, float]]:
+    """Score the label table against the truth, which no method ever sees."""
+    if truth is None:
+        return {}
+    known = {key: table[key] for key in ("given", "target", "status", "clean")}
+    return {"selection": selection_quality(truth=truth, groups=groups, **known)}
+
+
+def _upsampling(odds: Tensor | None, labels: Tensor, groups: Groups) -> dict[str, float]:
+    """Say how many times as often as at random the minority sampler draws each class group."""
+    if odds is None:
+        return {}
+    factor = upsampling(odds, labels)
+    means = {name: factor[index].nanmean() for name, index in groups.items() if len(index)}
+    return {f"upsampling_{name}": float(mean) for name, mean in means.items()}
+
+
+def _record(table: dict[str, Tensor], confidence: Tensor, train: Rows) -> dict[str, Any]:
+    """Collect what labels.npz holds."""
+    arrays: dict[str, Any] = {name: tensor.numpy() for name, tensor in table.items()}
+    return {
+        **arrays,
+        "confidence": confidence.numpy(),
+        "classes": list(train.classes),
+        "names": list(train.names),
+    }
+
+
+def _shown(lines: list[dict[str, Any]]) -> dict[str, float]:
+    return {"epoch": len(lines), "mAP": lines[-1]["mAP"]} if lines else {}
+
+
+def _workers(plan: Plan, data: Rows) -> int:
+    """Count the loading processes: images are worth some, features none."""
+    if plan.data.workers is not None:
+        return plan.data.workers
+    return min(8, max((os.cpu_count() or 2) - 1, 1)) if isinstance(data, ImageRows) else 0
