@@ -1,3 +1,81 @@
-"""Train multi-label classifiers on wrong, missing and imbalanced labels, and learn which to fix."""
+"""Train multi-label classifiers on wrong, missing and imbalanced labels, and learn which to fix.
+
+The names below are the whole public surface. They are imported on first use, so that the command
+line answers before torch is loaded.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from balancemix import losses, noise
+    from balancemix.errors import InputError
+    from balancemix.findings import audit
+    from balancemix.gmm import clean_probability
+    from balancemix.labels import LabelTable, Status
+    from balancemix.methods import BCE, METHODS, BalanceMix, Method, Mixup
+    from balancemix.metrics import average_precision
+    from balancemix.mixing import draw_lambda, mix
+    from balancemix.plan import Plan
+    from balancemix.prediction import predict
+    from balancemix.sampling import minority_odds
+    from balancemix.train import fit
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "BCE",
+    "METHODS",
+    "BalanceMix",
+    "InputError",
+    "LabelTable",
+    "Method",
+    "Mixup",
+    "Plan",
+    "Status",
+    "audit",
+    "average_precision",
+    "clean_probability",
+    "draw_lambda",
+    "fit",
+    "losses",
+    "minority_odds",
+    "mix",
+    "noise",
+    "predict",
+]
+
+_HOME = {
+    "audit": "findings",
+    "predict": "prediction",
+    "InputError": "errors",
+    "clean_probability": "gmm",
+    "LabelTable": "labels",
+    "Status": "labels",
+    "BCE": "methods",
+    "METHODS": "methods",
+    "BalanceMix": "methods",
+    "Method": "methods",
+    "Mixup": "methods",
+    "average_precision": "metrics",
+    "draw_lambda": "mixing",
+    "mix": "mixing",
+    "Plan": "plan",
+    "minority_odds": "sampling",
+    "fit": "train",
+}
+_MODULES = {"losses", "noise"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"balancemix.{name}")
+    if name in _HOME:
+        return getattr(importlib.import_module(f"balancemix.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'balancemix' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,21 @@
+"""The commands by name: each a module with DESCRIPTION, add_arguments and run.
+
+Importing them must stay cheap: what a command needs of torch, it imports when it runs.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from balancemix.commands import audit, demo, evaluate, export, noise, predict, stats, train
+
+COMMANDS: dict[str, ModuleType] = {
+    "demo": demo,
+    "train": train,
+    "evaluate": evaluate,
+    "predict": predict,
+    "stats": stats,
+    "noise": noise,
+    "audit": audit,
+    "export": export,
+}

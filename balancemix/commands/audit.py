@@ -1,0 +1,90 @@
+"""`balancemix audit`: which labels of a run's training data are believed wrong."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from balancemix.findings import Finding
+    from balancemix.run import Run
+
+DESCRIPTION = """\
+list the labels believed wrong or missing, worst first
+
+Writes a CSV with a line for each label that its loss mixture doubts and the trained model
+contradicts: image, class, given and suggested value, suspicion (0 to 1), clean probability and
+confidence. Where the true labels are known (noise was added), says how many findings are right.
+
+example:
+  balancemix audit runs/photos --out findings.csv"""
+
+HEADER = (
+    "image", "class", "problem", "given", "suggested", "suspicion", "clean_probability",
+    "confidence",
+)  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("run_directory", type=Path, metavar="RUN", help="a directory of `train`")
+    parser.add_argument("--out", type=Path, help="CSV to write (default RUN/findings.csv)")
+    add_threshold(parser)
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
+
+
+def add_threshold(parser: argparse.ArgumentParser) -> None:
+    """Declare the threshold that audit and export share."""
+    parser.add_argument(
+        "--above", type=float, default=0.5, help="least suspicion of a finding (default 0.5)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Write the findings and show the worst."""
+    import torch
+
+    from balancemix.commands.tables import show_findings
+    from balancemix.files import write_csv
+    from balancemix.findings import score
+    from balancemix.run import Run
+
+    run_ = Run.open(arguments.run_directory)
+    record = run_.read_arrays("labels.npz")
+    findings = findings_of(run_, arguments.above)
+    names, classes = record["names"].tolist(), record["classes"].tolist()
+    out = arguments.out or run_.path / "findings.csv"
+    lines = [
+        (
+            names[f.row], classes[f.column], f.kind, f.given, f.suggested,
+            f"{f.suspicion:.4f}", f"{f.clean:.4f}", f"{f.confidence:.4f}",
+        )
+        for f in findings
+    ]  # fmt: skip
+    write_csv(out, HEADER, lines)
+    truth = run_.truth()
+    given = torch.from_numpy(record["given"])
+    summary = {"findings": len(findings), "file": str(out)}
+    if truth is not None:
+        summary |= score(findings, given, truth)
+    if arguments.json:
+        print(json.dumps(summary, indent=2))
+    else:
+        show_findings(lines[:15], HEADER, summary)
+
+
+def findings_of(run_: Run, above: float) -> list[Finding]:
+    """Audit a run's label table."""
+    import torch
+
+    from balancemix.findings import audit, table_clean
+
+    record = {
+        name: torch.from_numpy(array)
+        for name, array in run_.read_arrays("labels.npz").items()
+        if array.dtype.kind in "fiu"
+    }
+    clean = table_clean(record["clean"])
+    return audit(record["given"], record["confidence"], clean, above=above)

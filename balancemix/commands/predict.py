@@ -1,0 +1,54 @@
+"""`balancemix predict`: what a trained model says of new rows."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+DESCRIPTION = """\
+predict the classes of new images or features
+
+DATA is a folder of images (labels.csv is not needed), an .npz with features, or digits. The CSV has
+a line for each row with the classes over the threshold and the confidence in every class; with
+an --out that ends in .npz, arrays `confidence` (N×K), `names` and `classes`.
+
+example:
+  balancemix predict runs/photos new-photos/ --out predictions.csv"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("run_directory", type=Path, metavar="RUN", help="a directory of `train`")
+    parser.add_argument("data", metavar="DATA", help="see above")
+    parser.add_argument("--out", type=Path, default=Path("predictions.csv"), help="CSV or .npz")
+    parser.add_argument("--threshold", type=float, default=0.5, help="default 0.5")
+    parser.add_argument("--skip-bad", action="store_true", help="leave out unreadable images")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Predict and write."""
+    from balancemix.data import load_unlabelled
+    from balancemix.experiment import trained_model, viewing
+    from balancemix.files import joined, write_arrays, write_csv
+    from balancemix.prediction import predict
+    from balancemix.progress import progress
+    from balancemix.run import Run
+
+    run_ = Run.open(arguments.run_directory)
+    classes = run_.read_arrays("labels.npz")["classes"].tolist()
+    how = viewing(run_.plan, arguments.data)
+    rows = load_unlabelled(arguments.data, classes, skip_bad=arguments.skip_bad, **how)
+    with progress("predict", len(rows)) as show:
+        confidence = predict(trained_model(run_, rows), rows.plain, advance=show.advance)
+    if arguments.out.suffix == ".npz":
+        names = {"names": list(rows.names), "classes": classes}
+        write_arrays(arguments.out, {"confidence": confidence.numpy(), **names})
+    else:
+        present = (confidence >= arguments.threshold).int().tolist()
+        numbers = [[f"{value:.4f}" for value in row] for row in confidence.tolist()]
+        lines = [
+            (name, joined(row, classes), *values)
+            for name, row, values in zip(rows.names, present, numbers, strict=True)
+        ]
+        write_csv(arguments.out, ("image", "labels", *classes), lines)
+    print(f"{arguments.out}: {len(rows):,} rows, {len(classes)} classes")

@@ -1,0 +1,83 @@
+"""Tables for people: what the commands print when they are not asked for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from balancemix.experiment import Experiment
+    from balancemix.run import Run
+
+
+def console() -> Console:
+    """Make a console on the standard output of now."""
+    return Console(highlight=False)
+
+
+def make_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Lay out rows of text, the first column to the left."""
+    table = Table(title=title, title_justify="left", header_style="bold")
+    for i, name in enumerate(header):
+        table.add_column(name, justify="left" if i == 0 else "right")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def scores(metrics: Mapping[str, Any]) -> list[str]:
+    """Write last and best mAP and the groups' last mAP."""
+    last, best = metrics["last"], metrics["best"]
+    groups = [last.get(f"mAP_{group}") for group in ("many", "medium", "few")]
+    return [
+        f"{value:.1f}" if value is not None else "–"
+        for value in (last["mAP"], best["mAP"], *groups)
+    ]
+
+
+SCORES = ("mAP last", "best", "many", "medium", "few")
+
+
+def show_training(run: Run, experiment: Experiment, metrics: Mapping[str, Any]) -> None:
+    """Say how a training ended and what one may do next."""
+    out = console()
+    method = experiment.plan.tree()["method"]["name"]
+    row = [method, *scores(metrics), f"{metrics['seconds_per_epoch']:.1f} s"]
+    title = (
+        f"{experiment.plan.data.path}, noise {experiment.plan.noise}, {metrics['epochs']} epochs"
+    )
+    out.print(make_table(title, ("method", *SCORES, "an epoch"), [row]))
+    chosen = metrics["selection"]
+    if "clean_precision" in chosen:
+        out.print(
+            f"clean labels: precision {chosen['clean_precision']:.3f}, "
+            f"recall {chosen['clean_recall']:.3f}; re-labelled "
+            f"{chosen.get('relabel_proportion', 0):.2%} of all"
+            + (f", flips {chosen['flip_accuracy']:.1%} right" if "flip_accuracy" in chosen else "")
+        )
+    few = run.log()[-1].get("upsampling_few")
+    if few is not None and few < 1.05:
+        out.print(
+            f"minority sampler: rare classes drawn {few:.3f} × as often as at random "
+            "(Eq. 4 is nearly uniform; --set method.power=10 strengthens it)"
+        )
+    out.print(f"run: {run.path}   next: balancemix audit {run.path}", soft_wrap=True)
+
+
+def show_findings(
+    lines: Sequence[Sequence[object]], header: Sequence[str], summary: Mapping[str, Any]
+) -> None:
+    """Show the worst findings and how good all are."""
+    out = console()
+    rows = [[str(cell) for cell in line] for line in lines]
+    count = summary["findings"]
+    out.print(make_table(f"the {len(rows)} worst of {count:,} findings", header, rows))
+    if "precision" in summary:
+        out.print(
+            f"against the truth: {summary['precision']:.1%} of the findings are errors, "
+            f"{summary['recall']:.1%} of the {summary['errors']:,} errors were found"
+        )
+    out.print(f"all of them: {summary['file']}", soft_wrap=True)

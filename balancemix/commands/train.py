@@ -1,0 +1,143 @@
+"""`balancemix train`: data and settings in, a run directory out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+DESCRIPTION = """\
+train a classifier on noisy, imbalanced labels
+
+DATA is one of
+  digits        built-in strips of handwritten digits (digits:pixels for raw pixels)
+  a folder      of images with labels.csv: image,labels[,split], labels separated by |
+  file.npz      with features (N×D), labels (N×K of 0/1), and classes, split if there are
+
+examples:
+  balancemix train photos/ --out runs/photos
+  balancemix train features.npz --noise mislabel:0.4 --method bce --seed 1
+  balancemix train photos/ --backbone resnet50 --head ml-decoder --epochs 20 --precision bf16
+  balancemix train --resume --out runs/photos     # go on after an interruption
+
+Every setting can be given by --set section.key=value or in a TOML file (--plan); the sections are
+data, model, train and method, and plan.json in the run directory shows them all."""
+
+# A flag, the setting that it stands for, and what it says of itself.
+FLAGS: list[tuple[str, str, dict[str, Any]]] = [
+    ("--method", "method.name", {"help": "bce, mixup or balancemix (default)"}),
+    ("--noise", "noise", {"help": "add noise to the training labels: mislabel:0.4, flip:0.2, "
+                                  "flip:POS,NEG, single, drop:0.5"}),
+    ("--seed", "seed", {"type": int, "help": "of everything random (default 0)"}),
+    ("--epochs", "train.epochs", {"type": int, "help": "default 30"}),
+    ("--batch-size", "train.batch_size", {"type": int, "help": "default 64"}),
+    ("--lr", "train.lr", {"type": float, "help": "learning rate (default 0.01)"}),
+    ("--optimizer", "train.optimizer", {"help": "sgd (default) or adamw"}),
+    ("--weight-decay", "train.weight_decay", {"type": float, "help": "default 1e-4"}),
+    ("--backbone", "model.backbone", {"help": "any timm name, for images"}),
+    ("--head", "model.head", {"help": "linear, mlp or ml-decoder"}),
+    ("--image-size", "data.size", {"type": int, "help": "side in pixels (default 224)"}),
+    ("--augment", "data.augment", {"help": "randaugment (default), uda or none"}),
+    ("--workers", "data.workers", {"type": int, "help": "loading processes"}),
+    ("--groups", "data.groups", {"help": "class groups: auto (thirds) or paper"}),
+    ("--warmup", "method.warmup", {"type": int, "help": "epochs before labels are managed"}),
+    ("--alpha", "method.alpha", {"type": float, "help": "of Mixup's Beta (default 4)"}),
+    ("--epsilon", "method.epsilon", {"type": float, "help": "re-labelling threshold (0.975)"}),
+    ("--mode", "method.mode", {"help": "re-label online (default) or once an epoch"}),
+    ("--clip", "train.clip", {"type": float, "help": "largest gradient norm"}),
+    ("--accumulate", "train.accumulate", {"type": int, "help": "batches a step"}),
+    ("--ema", "train.ema", {"type": float, "help": "decay of averaged weights, e.g. 0.9997"}),
+    ("--precision", "train.precision", {"help": "no (default), bf16 or fp16"}),
+    ("--device", "train.device", {"help": "auto (default), cpu, cuda, mps"}),
+    ("--track", "train.track", {"help": "tensorboard or wandb"}),
+]  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("data", nargs="?", metavar="DATA", help="see above")
+    parser.add_argument("--out", type=Path, help="run directory (default runs/DATA-METHOD-…)")
+    parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
+    parser.add_argument("--force", action="store_true", help="begin anew over the run in --out")
+    parser.add_argument("--json", action="store_true", help="print metrics.json, nothing else")
+    parser.add_argument("--plan", type=Path, metavar="TOML", help="settings from a file")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="any setting, repeatable"
+    )
+    for flag, setting, options in FLAGS:
+        metavar = flag.strip("-").upper().replace("-", "_")
+        parser.add_argument(flag, dest=setting, default=None, metavar=metavar, **options)
+    parser.add_argument("--no-pretrained", action="store_true", help="begin with random weights")
+    parser.add_argument(
+        "--skip-bad", action="store_true", help="go on without images that cannot be read"
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Train."""
+    from balancemix.experiment import prepare
+    from balancemix.plan import Plan
+    from balancemix.progress import progress
+    from balancemix.run import Run
+    from balancemix.train import fit
+
+    plan = Plan.from_tree(settings(arguments))
+    out = arguments.out or default_out(plan)
+    Run.check(out, plan, resume=arguments.resume, force=arguments.force)
+    experiment = prepare(plan)
+    experiment.make_model()  # a wrong backbone must fail before anything is written
+    run_ = Run.create(out, plan, resume=arguments.resume, force=arguments.force)
+    experiment.record_noise(run_)
+    steps = plan.train.epochs * -(-len(experiment.train) // plan.train.batch_size)
+    with progress(f"{plan.tree()['method']['name']}", steps) as show:
+        _, metrics = fit(experiment.make_model, experiment.train, experiment.test, plan, run_, show)
+    if arguments.json:
+        print(json.dumps(metrics, indent=2))
+    else:
+        from balancemix.commands.tables import show_training
+
+        show_training(run_, experiment, metrics)
+
+
+def settings(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Merge, each over the last: a stored plan to resume, --plan, flags, --set."""
+    from balancemix.errors import InputError
+    from balancemix.plan import read_tree
+    from balancemix.settings import parse_assignment, put
+
+    tree: dict[str, Any] = {}
+    stored = arguments.out / "plan.json" if arguments.out else None
+    if arguments.resume and stored is None:
+        raise InputError("--resume needs --out, the directory of the run to go on with")
+    if arguments.resume and stored is not None and stored.exists():
+        tree = read_tree(stored)
+    if arguments.plan:
+        for key, value in read_tree(arguments.plan).items():
+            if isinstance(value, dict) and isinstance(tree.get(key), dict):
+                tree[key] |= value
+            else:
+                tree[key] = value
+    for _, setting, _ in FLAGS:
+        value = getattr(arguments, setting)
+        if value is not None:
+            put(tree, setting.split("."), value)
+    if arguments.data is not None:
+        put(tree, ["data", "path"], arguments.data)
+    if arguments.no_pretrained:
+        put(tree, ["model", "pretrained"], False)
+    if arguments.skip_bad:
+        put(tree, ["data", "skip_bad"], True)
+    for assignment in arguments.set:
+        put(tree, *parse_assignment(assignment))
+    if "path" not in tree.get("data", {}):
+        raise InputError("name the DATA to train on: digits, a folder with labels.csv, or an .npz")
+    return tree
+
+
+def default_out(plan: Any) -> Path:
+    """Name a run by what it is."""
+    tree = plan.tree()
+    parts = [Path(tree["data"]["path"]).stem, tree["method"]["name"], plan.noise, str(plan.seed)]
+    name = "-".join(part for part in parts if part != "none")
+    return Path("runs") / name.replace(":", "-").replace(",", "-")
