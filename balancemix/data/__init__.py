@@ -1,0 +1,71 @@
+"""Data by name: the built-in digits, a folder of images, a file of features."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from balancemix.data import digits, folder, npz
+from balancemix.data.dataset import (
+    IMAGENET_MEAN,
+    IMAGENET_STD,
+    Batch,
+    Channels,
+    FeatureRows,
+    ImageRows,
+    Rows,
+    as_is,
+)
+from balancemix.data.splits import Splits, divide
+from balancemix.data.unlabelled import load_unlabelled
+from balancemix.errors import InputError
+from balancemix.wording import suggest
+
+__all__ = [
+    "Batch",
+    "FeatureRows",
+    "ImageRows",
+    "Rows",
+    "Splits",
+    "as_is",
+    "load",
+    "load_unlabelled",
+]
+
+BUILT_IN = ("digits", "digits:pixels")
+
+
+def load(
+    data: str | Path,
+    *,
+    size: int = 224,
+    augment: str = "randaugment",
+    mean: Channels = IMAGENET_MEAN,
+    std: Channels = IMAGENET_STD,
+    dropout: float = 0.1,
+    noise: float = 0.1,
+    skip_bad: bool = False,
+    holdout: float = 0.2,
+    seed: int = 0,
+) -> Splits:
+    """Load `digits`, `digits:pixels`, a folder with labels.csv, or an .npz file.
+
+    `size`, `augment`, `mean`, `std` and `skip_bad` are for images, `dropout` and `noise` make the
+    views of features. `holdout` is the share of rows to score on where the file names no split;
+    `seed` draws them, and the digits.
+    """
+    if str(data) in BUILT_IN:
+        pixels = str(data) == "digits:pixels"
+        return digits.load(pixels=pixels, seed=seed, dropout=dropout, noise=noise)
+    path = Path(data).expanduser()
+    rows: Rows
+    if path.is_dir():
+        rows, split = folder.read(
+            path, size=size, augment=augment, mean=mean, std=std, skip_bad=skip_bad
+        )
+    elif path.suffix == ".npz":
+        rows, split = npz.read(path, dropout=dropout, noise=noise)
+    else:
+        known = (*BUILT_IN, "a folder with labels.csv", "an .npz file")
+        state = "is of no known kind" if path.exists() else "is not there"
+        raise InputError(f"data {str(data)!r} {state}; {suggest(str(data), known)}")
+    return divide(str(path), rows, split, holdout=holdout, seed=seed)

@@ -1,0 +1,244 @@
+"""The rows that training reads: features or images, with their labels kept beside them."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from balancemix.data import images
+from balancemix.errors import InputError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Input = Tensor | list[Tensor]  # x, or one x per view where there are two or more
+Batch = tuple[Input, Tensor]  # x, index
+Channels = tuple[float, float, float]
+
+IMAGENET_MEAN: Channels = (0.485, 0.456, 0.406)
+IMAGENET_STD: Channels = (0.229, 0.224, 0.225)
+
+
+def as_is(batch: Batch) -> Batch:
+    """Return the batch: the `collate_fn` of a loader over `Rows`, which make whole batches.
+
+    >>> as_is((torch.zeros(2, 3), torch.tensor([4, 7])))[1]
+    tensor([4, 7])
+    """
+    return batch
+
+
+def batch_seed(seed: int, index: Sequence[int]) -> int:
+    """Hash a seed and a batch's row numbers, in their order, to a seed for that batch.
+
+    >>> batch_seed(0, [1, 2]) == batch_seed(0, [1, 2]), batch_seed(0, [1, 2]) == batch_seed(0, [2])
+    (True, False)
+    """
+    digest = hashlib.blake2b(array("q", [seed, *index]).tobytes(), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+class Rows(Dataset[tuple[Input, int]]):
+    """N rows with N×K labels; immutable, `with_views` and its kin return shallow copies.
+
+    `labels` (uint8) are as annotated and may be wrong; `truth` is only for scoring, no method ever
+    receives it. The index in a batch is the position in these rows, also after `subset`.
+
+    What an augmented view looks like depends on the seed and the batch's list of indices alone:
+    not on worker processes, nor on torch's global generator, which stays as it was.
+    """
+
+    def __init__(
+        self,
+        labels: Tensor,
+        classes: Sequence[str],
+        names: Sequence[str] | None = None,
+        truth: Tensor | None = None,
+    ) -> None:
+        self.classes = list(classes)
+        self.names = [f"row {i}" for i in range(len(labels))] if names is None else list(names)
+        self.views, self.seed = 0, 0
+        self._keep(labels, truth)
+
+    def _keep(self, labels: Tensor, truth: Tensor | None) -> None:
+        shape = (len(self.names), len(self.classes))
+        for name, matrix in (("labels", labels), ("truth", truth)):
+            if matrix is not None and (matrix.shape != shape or matrix.dtype != torch.uint8):
+                found = f"{'×'.join(map(str, matrix.shape))} {matrix.dtype}"
+                raise InputError(f"{name} must be {shape[0]}×{shape[1]} uint8, they are {found}")
+        self.labels, self.truth = labels, truth
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, i: int) -> tuple[Input, int]:
+        x, _ = self.__getitems__([i])
+        return (x[0] if isinstance(x, Tensor) else [view[0] for view in x]), i
+
+    def __getitems__(self, index: Sequence[int]) -> Batch:
+        rows = torch.as_tensor(index, dtype=torch.long)
+        x = self._draw(rows.tolist())
+        return (x if len(x) > 1 else x[0]), rows
+
+    def _draw(self, index: list[int]) -> list[Tensor]:
+        """Make every view of a batch; the one plain x where `views` is 0."""
+        raise NotImplementedError
+
+    @property
+    def plain(self) -> Self:
+        """The same rows without augmentation."""
+        return self.with_views(0, 0)
+
+    def with_views(self, views: int, seed: int) -> Self:
+        """Give each row `views` augmented views: 0 is plain, 1 a tensor, 2 or more a list."""
+        if views < 0:
+            raise InputError(f"views must be 0 or more, it is {views}")
+        rows = copy.copy(self)
+        rows.views, rows.seed = views, seed
+        return rows
+
+    def with_labels(self, labels: Tensor, truth: Tensor | None) -> Self:
+        """Replace the labels, and what is known of their truth."""
+        rows = copy.copy(self)
+        rows._keep(labels, truth)
+        return rows
+
+    def subset(self, index: Tensor) -> Self:
+        """Keep the rows at `index` (row numbers), in its order."""
+        rows = copy.copy(self)
+        rows.names = [self.names[i] for i in index.tolist()]
+        rows._keep(self.labels[index], None if self.truth is None else self.truth[index])
+        rows._pick(index)
+        return rows
+
+    def _pick(self, index: Tensor) -> None:
+        """Keep the rows at `index` of what a subclass adds."""
+
+    def picture(self, i: int) -> Image | None:
+        """Show row i, if there is anything to show."""
+        return None
+
+
+class FeatureRows(Rows):
+    """Rows of an N×D feature matrix; x is float32.
+
+    An augmented view drops each feature with probability `dropout` (the rest grow to match) and
+    adds Gaussian noise of `noise` times the feature's standard deviation over all rows. `pictures`
+    show the rows: N×H×W uint8, or N image files, of which any may be missing.
+    """
+
+    def __init__(
+        self,
+        features: Tensor,
+        labels: Tensor,
+        classes: Sequence[str],
+        names: Sequence[str] | None = None,
+        truth: Tensor | None = None,
+        *,
+        dropout: float = 0.1,
+        noise: float = 0.1,
+        pictures: Tensor | Sequence[Path] | None = None,
+    ) -> None:
+        super().__init__(labels, classes, names, truth)
+        if features.ndim != 2 or len(features) != len(self):
+            found = "×".join(map(str, features.shape))
+            raise InputError(f"features must be {len(self)}×D, they are {found}")
+        if not 0 <= dropout < 1:
+            raise InputError(f"dropout must be in [0, 1), it is {dropout}")
+        if not 0 <= noise < float("inf"):
+            raise InputError(f"noise must be 0 or more, it is {noise}")
+        self.dropout, self.noise, self.pictures = dropout, noise, pictures
+        self.features, self.spread = features, _spread(features)
+
+    def _draw(self, index: list[int]) -> list[Tensor]:
+        x = self.features[index].float()
+        if not self.views:
+            return [x]
+        generator = torch.Generator().manual_seed(batch_seed(self.seed, index))
+        return [self._vary(x, generator) for _ in range(self.views)]
+
+    def _vary(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        kept = torch.rand(x.shape, generator=generator) >= self.dropout
+        noise = torch.randn(x.shape, generator=generator)
+        return (x * kept).div_(1 - self.dropout).add_(noise.mul_(self.noise * self.spread))
+
+    def _pick(self, index: Tensor) -> None:
+        self.features = self.features[index]
+        self.spread = _spread(self.features)
+        if isinstance(self.pictures, Tensor):
+            self.pictures = self.pictures[index]
+        elif self.pictures is not None:
+            self.pictures = [self.pictures[i] for i in index.tolist()]
+
+    def picture(self, i: int) -> Image | None:
+        """Show what the features of row i were made from, if it is at hand."""
+        if self.pictures is None:
+            return None
+        if isinstance(self.pictures, Tensor):
+            from PIL import Image
+
+            return Image.fromarray(self.pictures[i].numpy())
+        return images.decode(self.pictures[i]) if self.pictures[i].is_file() else None
+
+
+def _spread(features: Tensor) -> Tensor:
+    """Compute the standard deviation of D features, a block at a time: float16 files are large."""
+    blocks = torch.split(features, 256, dim=1)
+    return torch.cat([block.float().std(0, correction=0) for block in blocks])
+
+
+class ImageRows(Rows):
+    """Rows of N image files, squashed to size×size; x is (B, 3, size, size).
+
+    A file is decoded once, however many views. `augment` is "randaugment", "uda" or "none"; `mean`
+    and `std` of the channels are in units of 0 to 1.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        labels: Tensor,
+        classes: Sequence[str],
+        names: Sequence[str] | None = None,
+        truth: Tensor | None = None,
+        *,
+        size: int = 224,
+        augment: str = "randaugment",
+        mean: Channels = IMAGENET_MEAN,
+        std: Channels = IMAGENET_STD,
+    ) -> None:
+        names = [path.name for path in paths] if names is None else names
+        super().__init__(labels, classes, names, truth)
+        if len(paths) != len(self):
+            raise InputError(f"paths must be {len(self)}, as many as names, they are {len(paths)}")
+        if size < 1:
+            raise InputError(f"size must be at least 1 pixel, it is {size}")
+        self.paths, self.size, self.augment = list(paths), size, images.augmentation(augment)
+        self.mean, self.std = (torch.tensor(channel).view(3, 1, 1) for channel in (mean, std))
+
+    def _draw(self, index: list[int]) -> list[Tensor]:
+        batch = [images.squash(images.decode(self.paths[i]), self.size) for i in index]
+        views = [batch]
+        if self.views:
+            # torchvision's transforms draw from the global generator: lend it to them, and only
+            # the CPU's; torch.manual_seed would reseed those of other devices as well.
+            with torch.random.fork_rng(devices=[]):
+                torch.default_generator.manual_seed(batch_seed(self.seed, index))
+                views = [[self.augment(image) for image in batch] for _ in range(self.views)]
+        x = (images.pixels(view).float() for view in views)
+        return [view.div_(255).sub_(self.mean).div_(self.std) for view in x]
+
+    def _pick(self, index: Tensor) -> None:
+        self.paths = [self.paths[i] for i in index.tolist()]
+
+    def picture(self, i: int) -> Image | None:
+        """Decode row i at its own size."""
+        return images.decode(self.paths[i])

@@ -1,0 +1,158 @@
+"""A folder of images with `labels.csv`: image,labels[,split], labels separated by `|`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from balancemix.data import images
+from balancemix.data.dataset import IMAGENET_MEAN, IMAGENET_STD, Channels, ImageRows
+from balancemix.data.splits import check_classes, check_split
+from balancemix.errors import InputError
+from balancemix.wording import listing, suggest
+
+HEADER = "begin it with image,labels or image,labels,split"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row of labels.csv; `row` counts as a spreadsheet does, the header being row 1."""
+
+    row: int
+    image: str
+    labels: tuple[str, ...]
+    split: str | None
+
+
+def read(
+    folder: Path,
+    *,
+    size: int = 224,
+    augment: str = "randaugment",
+    mean: Channels = IMAGENET_MEAN,
+    std: Channels = IMAGENET_STD,
+    skip_bad: bool = False,
+) -> tuple[ImageRows, list[str] | None]:
+    """Read images and labels, and the split named for each row, if any is.
+
+    Classes are the lines of `classes.txt`, or else all labels in sorted order. Images that cannot
+    be read are an error that names them; `skip_bad` goes on without them.
+    """
+    file = folder / "labels.csv"
+    entries = read_entries(file)
+    classes = read_classes(folder / "classes.txt", file, entries)
+    entries, paths = _usable(file, entries, skip_bad)
+    column = {name: k for k, name in enumerate(classes)}
+    labels = torch.zeros(len(entries), len(classes), dtype=torch.uint8)
+    for i, entry in enumerate(entries):
+        labels[i, [column[label] for label in entry.labels]] = 1
+    names = [entry.image for entry in entries]
+    rows = ImageRows(paths, labels, classes, names, size=size, augment=augment, mean=mean, std=std)
+    splits = [entry.split for entry in entries if entry.split is not None]
+    return rows, splits or None
+
+
+def read_entries(file: Path) -> list[Entry]:
+    """Read labels.csv, without looking at the images."""
+    entries = list(_entries(file))
+    if not entries:
+        raise InputError(f"{file}: has no rows below its header; add one for each image")
+    seen: dict[str, int] = {}
+    for entry in entries:
+        first = seen.setdefault(os.path.normpath(entry.image), entry.row)
+        if first != entry.row:
+            raise InputError(
+                f"{file} row {entry.row}: image {entry.image!r} is also in row {first}; "
+                "put all its labels into one row"
+            )
+    return entries
+
+
+def _entries(file: Path) -> Iterator[Entry]:
+    if not file.is_file():
+        raise InputError(f"{file}: not found; a folder of images needs one, {HEADER}")
+    text = _text(file)
+    if not text.strip():
+        raise InputError(f"{file}: is empty; {HEADER}")
+    lines = csv.reader(io.StringIO(text))
+    try:
+        header = [name.strip() for name in next(lines, [])]
+        for name in ("image", "labels"):
+            if header.count(name) != 1:
+                found = ", ".join(map(repr, header)) or "nothing"
+                raise InputError(f"{file} row 1: one column {name!r} expected in {found}; {HEADER}")
+        for row, cells in enumerate(lines, start=2):
+            if any(cell.strip() for cell in cells):  # spreadsheets leave rows of empty cells
+                yield _entry(f"{file} row {row}", row, header, cells)
+    except csv.Error as error:
+        raise InputError(f"{file} line {lines.line_num}: not CSV ({error})") from error
+
+
+def _entry(where: str, row: int, header: list[str], cells: list[str]) -> Entry:
+    if len(cells) != len(header):
+        raise InputError(
+            f"{where}: has {len(cells)} cells where the header has {len(header)}; "
+            "separate labels by | and quote cells that hold a comma"
+        )
+    values = {name: cell.strip() for name, cell in zip(header, cells, strict=True)}
+    if not values["image"]:
+        raise InputError(f"{where}: the image cell is empty; name a file")
+    split = values.get("split")
+    if split is not None:
+        check_split(where, split)
+    labels = (label.strip() for label in values["labels"].split("|"))
+    return Entry(row, values["image"], tuple(label for label in labels if label), split)
+
+
+def read_classes(file: Path, labels_file: Path, entries: list[Entry]) -> list[str]:
+    """Read the class list, and see that each label is in it; without a list, collect the labels."""
+    if not file.is_file():
+        classes = sorted({label for entry in entries for label in entry.labels})
+        check_classes(str(labels_file), classes)
+        return classes
+    classes = [line.strip() for line in _text(file).split("\n") if line.strip()]
+    check_classes(str(file), classes)
+    known = set(classes)
+    for entry in entries:
+        for label in entry.labels:
+            if label not in known:
+                raise InputError(
+                    f"{labels_file} row {entry.row}: label {label!r} is not in {file.name}; "
+                    f"{suggest(label, classes)}"
+                )
+    return classes
+
+
+def _usable(file: Path, entries: list[Entry], skip: bool) -> tuple[list[Entry], list[Path]]:
+    """Check every image before training does, so that one run shows all that is wrong."""
+    kept, paths, bad = [], [], []
+    for entry in entries:
+        path = images.find(file.parent, entry.image)
+        complaint = images.complaint(path)
+        if complaint is None:
+            kept.append(entry)
+            paths.append(path)
+        else:
+            bad.append(f"{entry.image!r} (row {entry.row}, {complaint})")
+    if bad:
+        message = f"{file}: {len(bad)} of {len(entries)} images cannot be read: {listing(bad)}"
+        if not skip or not kept:
+            raise InputError(f"{message}; repair them, or pass --skip-bad to go on without")
+        warnings.warn(f"{message}; left out", stacklevel=4)
+    return kept, paths
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8-sig")  # spreadsheets begin a file with a mark
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}: not UTF-8 (byte {error.start}); save it as UTF-8") from error
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror})") from error

@@ -1,0 +1,134 @@
+"""An `.npz` file: features N×D, labels N×K, and if wanted classes, split, images and truth."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from balancemix.data import images
+from balancemix.data.dataset import FeatureRows
+from balancemix.data.splits import check_classes, check_split
+from balancemix.errors import InputError
+from balancemix.wording import listing
+
+Array = npt.NDArray[Any]
+NAMES = ("features", "labels", "classes", "split", "images", "truth")
+
+
+def read(
+    file: Path, *, dropout: float = 0.1, noise: float = 0.1
+) -> tuple[FeatureRows, list[str] | None]:
+    """Read features and labels, and the split named for each row, if any is.
+
+    `images` name the rows; where such files lie beside the .npz, they are the rows' pictures.
+    Rows are counted from 0.
+    """
+    arrays = _arrays(file)
+    for name in ("features", "labels"):
+        if name not in arrays:
+            found = ", ".join(arrays) or "none that is known"
+            raise InputError(f"{file}: no array {name!r}, only {found}; save it under that name")
+    features = _features(file, arrays["features"])
+    labels = arrays["labels"]
+    if labels.ndim != 2 or len(labels) != len(features):
+        raise InputError(
+            f"{file}: labels are {_shape(labels)}, features {_shape(features)}; "
+            "both need one line for each row"
+        )
+    count, width = labels.shape
+    classes = _strings(file, "classes", arrays, width) or [f"class {k}" for k in range(width)]
+    check_classes(str(file), classes)
+    names = _strings(file, "images", arrays, count)
+    repeated = [repr(name) for name, times in Counter(names).items() if times > 1]
+    if repeated:
+        raise InputError(f"{file}: images repeated: {listing(repeated)}; keep one row of each")
+    split = _strings(file, "split", arrays, count)
+    for i, name in enumerate(split or ()):
+        check_split(f"{file} row {i}", name)
+    truth = arrays.get("truth")
+    if truth is not None and truth.shape != labels.shape:
+        raise InputError(f"{file}: truth is {_shape(truth)}, labels are {_shape(labels)}")
+    rows = FeatureRows(
+        torch.from_numpy(features),
+        _binary(file, "labels", labels, classes),
+        classes,
+        names,
+        None if truth is None else _binary(file, "truth", truth, classes),
+        dropout=dropout,
+        noise=noise,
+        pictures=None if names is None else [images.find(file.parent, name) for name in names],
+    )
+    return rows, split
+
+
+def read_features(file: Path) -> tuple[Tensor, list[str] | None]:
+    """Read features, and names of the rows if there are any, without asking for labels."""
+    arrays = _arrays(file)
+    if "features" not in arrays:
+        raise InputError(f"{file}: no array 'features', found {', '.join(arrays) or 'nothing'}")
+    features = _features(file, arrays["features"])
+    return torch.from_numpy(features), _strings(file, "images", arrays, len(features))
+
+
+def _arrays(file: Path) -> dict[str, Array]:
+    """Read every array that we know; no pickled object is ever opened."""
+    try:
+        # Opened here, since NumPy leaves a file open that turns out to be broken.
+        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+            return {name: archive[name] for name in NAMES if name in archive}
+    except FileNotFoundError as error:
+        raise InputError(f"{file}: no such file") from error
+    except Exception as error:  # zip, zlib and NumPy's header parser each raise their own
+        raise InputError(
+            f"{file}: cannot be read ({' '.join(str(error).split())}); write it with np.savez, "
+            "names as plain string arrays (dtype=str)"
+        ) from error
+
+
+def _features(file: Path, features: Array) -> Array:
+    if features.ndim != 2 or 0 in features.shape:
+        raise InputError(f"{file}: features are {_shape(features)}; they must be N×D")
+    if features.dtype.kind not in "fiub":
+        raise InputError(f"{file}: features are {features.dtype}; they must be numbers")
+    if features.dtype not in (np.float16, np.float32):
+        with np.errstate(over="ignore"):  # becomes inf, which is refused below
+            features = features.astype(np.float32)
+    bad = np.flatnonzero(~np.isfinite(features).all(axis=1))
+    if len(bad):
+        raise InputError(
+            f"{file} row {bad[0]}: features hold NaN or infinity, as do {len(bad) - 1} other rows; "
+            "remove or repair them"
+        )
+    return features
+
+
+def _binary(file: Path, name: str, labels: Array, classes: list[str]) -> Tensor:
+    wrong = np.argwhere((labels != 0) & (labels != 1))
+    if len(wrong):
+        i, k = wrong[0]
+        raise InputError(
+            f"{file} row {i}, class {classes[k]!r}: {name} hold {labels[i, k].item()!r}; "
+            "they must be 0 or 1"
+        )
+    return torch.from_numpy(labels.astype(np.uint8))
+
+
+def _strings(file: Path, name: str, arrays: dict[str, Array], count: int) -> list[str] | None:
+    if name not in arrays:
+        return None
+    found = arrays[name]
+    if found.shape != (count,):
+        raise InputError(f"{file}: {name} are {_shape(found)}; {count} names are needed")
+    if found.dtype.kind == "S":
+        return [value.decode("utf-8", "replace") for value in found.tolist()]
+    return [str(value) for value in found.tolist()]
+
+
+def _shape(array: Array) -> str:
+    return "×".join(map(str, array.shape)) or "a single number"

@@ -1,0 +1,97 @@
+"""Which rows train and which are scored on: by the split a file names, or by a random holdout."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from balancemix.data.dataset import Rows
+from balancemix.errors import InputError
+from balancemix.wording import listing, suggest
+
+NAMES = ("train", "test", "val", "valid")
+
+
+@dataclass(frozen=True)
+class Splits:
+    """`train` to learn from and `test` to score on; `splits` holds all rows by name of split."""
+
+    train: Rows
+    test: Rows
+    splits: dict[str, Rows]
+
+    @property
+    def classes(self) -> list[str]:
+        """The K class names."""
+        return self.train.classes
+
+
+def check_split(where: str, name: str) -> None:
+    """Refuse a split of unknown name; `where` begins the message.
+
+    >>> check_split("labels.csv row 2", "train")
+    """
+    if name not in NAMES:
+        raise InputError(f"{where}: unknown split {name!r}; {suggest(name, NAMES)}")
+
+
+def check_classes(where: str, classes: Sequence[str]) -> None:
+    """Refuse fewer than two classes, and a name given twice.
+
+    >>> check_classes("classes.txt", ["cat", "dog"])
+    """
+    if len(classes) < 2:
+        found = f"only {classes[0]!r} is" if classes else "none is"
+        raise InputError(f"{where}: needs at least two classes, {found} there")
+    repeated = [repr(name) for name, count in Counter(classes).items() if count > 1]
+    if repeated:
+        raise InputError(f"{where}: class names repeated: {listing(repeated)}; give each one once")
+
+
+def divide(
+    source: str,
+    rows: Rows,
+    split: Sequence[str] | None,
+    *,
+    holdout: float = 0.2,
+    seed: int = 0,
+) -> Splits:
+    """Divide rows by the split named for each, or, where there is none, at random.
+
+    Scored on is `test`, or else `val`, or else `valid`. Warns of classes that no row trains.
+
+    >>> rows = Rows(torch.eye(3, dtype=torch.uint8).repeat(2, 1), ["a", "b", "c"])
+    >>> len(divide("here", rows, ["train"] * 4 + ["val"] * 2).test)
+    2
+    """
+    if split is None:
+        split = _hold_out(source, len(rows), holdout, seed)
+    found = {name: [i for i, value in enumerate(split) if value == name] for name in NAMES}
+    parts = {name: rows.subset(torch.tensor(i)) for name, i in found.items() if i}
+    if "train" not in parts:
+        raise InputError(f"{source}: no rows to train on; give some of them the split 'train'")
+    scored = next((parts[name] for name in NAMES[1:] if name in parts), None)
+    if scored is None:
+        raise InputError(
+            f"{source}: no rows to score on; give some of them the split 'test' or 'val', "
+            "or leave the splits out for a random holdout"
+        )
+    empty = (parts["train"].labels.sum(0) == 0).nonzero().flatten().tolist()
+    if empty:
+        names = listing([repr(rows.classes[k]) for k in empty])
+        warnings.warn(f"{source}: no training row has the class {names}", stacklevel=3)
+    return Splits(parts["train"], scored, parts)
+
+
+def _hold_out(source: str, count: int, share: float, seed: int) -> list[str]:
+    if not 0 < share < 1:
+        raise InputError(f"holdout must be between 0 and 1, it is {share}")
+    if count < 2:
+        raise InputError(f"{source}: needs at least two rows, one to train and one to score on")
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed)).tolist()
+    held = set(order[: min(max(round(share * count), 1), count - 1)])
+    return ["test" if i in held else "train" for i in range(count)]

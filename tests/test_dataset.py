@@ -1,0 +1,251 @@
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from balancemix.data import uda
+from balancemix.data.dataset import FeatureRows, ImageRows, Rows, as_is, batch_seed
+from balancemix.errors import InputError
+
+CLASSES = ["cat", "dog", "owl"]
+
+
+def labels(count: int) -> Tensor:
+    return (torch.arange(count * 3).view(count, 3) % 2).to(torch.uint8)
+
+
+@pytest.fixture
+def features() -> FeatureRows:
+    x = torch.randn(20, 300, generator=torch.Generator().manual_seed(0)) * 3
+    pictures = torch.arange(20, dtype=torch.uint8).view(20, 1, 1).expand(20, 4, 6)
+    return FeatureRows(x.half(), labels(20), CLASSES, truth=1 - labels(20), pictures=pictures)
+
+
+@pytest.fixture
+def photos(tmp_path) -> ImageRows:
+    generator = np.random.default_rng(0)
+    paths = [tmp_path / f"{i}.jpg" for i in range(6)]
+    for path in paths:
+        noise = generator.integers(0, 256, (5, 9, 3), dtype=np.uint8)
+        Image.fromarray(noise).resize((60, 40)).save(path)
+    return ImageRows(paths, labels(6), CLASSES, size=16)
+
+
+@pytest.fixture(params=["features", "photos"])
+def rows(request) -> Rows:
+    found: Rows = request.getfixturevalue(request.param)
+    return found
+
+
+def same(a, b) -> bool:
+    a, b = ([x] if isinstance(x, Tensor) else x for x in (a, b))
+    return len(a) == len(b) and all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+def test_shapes_and_kinds_of_batches(rows):
+    x, index = rows.__getitems__([3, 1, 3])
+    assert torch.equal(index, torch.tensor([3, 1, 3]))
+    assert (x.dtype, len(x)) == (torch.float32, 3)
+    one = rows.with_views(1, 0).__getitems__([3, 1])[0]
+    assert isinstance(one, Tensor)
+    two = rows.with_views(2, 0).__getitems__([3, 1])[0]
+    assert isinstance(two, list)
+    assert len(two) == 2
+    assert all(view.shape == one.shape for view in two)
+    assert not same(two[0], two[1])
+    assert same(two[0], one)
+
+
+@pytest.mark.parametrize("views", [0, 1, 2])
+def test_one_row_is_a_batch_of_one(rows, views):
+    rows = rows.with_views(views, 5)
+    x, i = rows[2]
+    batch, index = rows.__getitems__([2])
+    assert i == 2 == index.item()
+    assert same(x, batch[0] if views < 2 else [view[0] for view in batch])
+
+
+def test_plain_has_no_randomness(rows):
+    plain = rows.with_views(2, 7).plain
+    assert same(plain.__getitems__([0, 4])[0], rows.__getitems__([0, 4])[0])
+    assert same(plain.__getitems__([4])[0], rows.__getitems__([0, 4])[0][1:])
+
+
+def test_views_depend_on_seed_and_batch_alone(rows):
+    varied = rows.with_views(2, 7)
+    first = varied.__getitems__([0, 4])[0]
+    torch.manual_seed(123)
+    state = torch.get_rng_state()
+    assert same(varied.__getitems__([0, 4])[0], first)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert not same(varied.__getitems__([4, 0])[0], [view.flip(0) for view in first])
+    assert not same(rows.with_views(2, 8).__getitems__([0, 4])[0], first)
+
+
+@pytest.mark.filterwarnings(
+    "ignore:This DataLoader will create", "ignore:.*fork:DeprecationWarning"
+)
+def test_views_do_not_depend_on_workers(rows):
+    varied = rows.with_views(2, 7)
+    batches = [[0, 4], [5, 1], [2, 2], [3]]
+    expected = [varied.__getitems__(index) for index in batches]
+    for workers in (0, 1, 2):
+        loader = DataLoader(varied, batch_sampler=batches, num_workers=workers, collate_fn=as_is)
+        found = list(loader)
+        assert all(same(x, y) for (x, _), (y, _) in zip(found, expected, strict=True))
+        assert [index.tolist() for _, index in found] == batches
+
+
+def test_rows_are_immutable(rows):
+    before = rows.labels.clone()
+    other = rows.with_labels(1 - rows.labels, rows.labels).with_views(2, 3)
+    assert (rows.views, other.views) == (0, 2)
+    assert torch.equal(rows.labels, before)
+    assert torch.equal(other.labels, 1 - before)
+    assert torch.equal(other.truth, before)
+    assert other.with_labels(before, None).views == 2
+    with pytest.raises(InputError, match="labels must be"):
+        rows.with_labels(before[:-1], None)
+    with pytest.raises(InputError, match="truth must be"):
+        rows.with_labels(before, before.float())
+    with pytest.raises(InputError, match="views"):
+        rows.with_views(-1, 0)
+
+
+def test_subset_counts_its_own_rows(rows):
+    part = rows.subset(torch.tensor([5, 2]))
+    assert len(part) == 2
+    assert part.names == [rows.names[5], rows.names[2]]
+    assert torch.equal(part.labels, rows.labels[[5, 2]])
+    assert same(part.__getitems__([1, 0])[0], rows.__getitems__([2, 5])[0])
+    assert np.array_equal(np.asarray(part.picture(0)), np.asarray(rows.picture(5)))
+    if rows.truth is not None:
+        assert torch.equal(part.truth, rows.truth[[5, 2]])
+
+
+def test_iteration_ends(rows):
+    assert [i for _, i in rows] == list(range(len(rows)))
+
+
+def test_feature_views_drop_and_add_noise():
+    x = torch.linspace(1, 9, 4).repeat_interleave(5000).view(4, 5000)
+    x[1] *= 2
+    rows = FeatureRows(x, labels(4), CLASSES, dropout=0.3, noise=0.0).with_views(1, 0)
+    view = rows.__getitems__([0, 1, 2, 3])[0]
+    kept = view != 0
+    assert abs(kept.float().mean().item() - 0.7) < 0.02
+    torch.testing.assert_close(view[kept], (x / 0.7)[kept])
+    noisy = FeatureRows(x, labels(4), CLASSES, dropout=0.0, noise=0.5).with_views(1, 0)
+    added = noisy.__getitems__([0, 1, 2, 3])[0] - x
+    assert abs(added.std().item() / (0.5 * x.std(0, correction=0)[0].item()) - 1) < 0.03
+
+
+def test_noise_is_measured_on_the_rows_there_are(features):
+    part = features.subset(torch.arange(8))
+    torch.testing.assert_close(part.spread, features.features[:8].float().std(0, correction=0))
+
+
+def test_feature_rows_refuse():
+    x = torch.zeros(4, 2)
+    for wrong in ({"dropout": 1.0}, {"dropout": -0.1}, {"noise": -1.0}, {"noise": float("nan")}):
+        with pytest.raises(InputError, match=next(iter(wrong))):
+            FeatureRows(x, labels(4), CLASSES, **wrong)
+    with pytest.raises(InputError, match="features must be 5×D, they are 4×2"):
+        FeatureRows(x, labels(5), CLASSES)
+
+
+def test_pictures_of_features(features, tmp_path):
+    shown = features.picture(7)
+    assert shown.size == (6, 4)
+    assert shown.getpixel((0, 0)) == 7
+    Image.new("RGB", (3, 2), (9, 9, 9)).save(tmp_path / "a.png")
+    paths = [tmp_path / "a.png", tmp_path / "gone.png"]
+    rows = FeatureRows(torch.zeros(2, 2), labels(2), CLASSES, pictures=paths)
+    assert rows.picture(0).size == (3, 2)
+    assert rows.picture(1) is None
+    assert rows.subset(torch.tensor([1])).picture(0) is None
+    assert FeatureRows(torch.zeros(2, 2), labels(2), CLASSES).picture(0) is None
+
+
+def test_images_are_squashed_and_normalised(tmp_path):
+    for name, size in (("wide", (64, 16)), ("tall", (16, 64))):
+        image = Image.new("RGB", size, (255, 0, 51))
+        image.save(tmp_path / f"{name}.png")
+    paths = [tmp_path / "wide.png", tmp_path / "tall.png"]
+    rows = ImageRows(paths, labels(2), CLASSES, size=8, mean=(0.5, 0.5, 0.2), std=(0.5, 0.25, 1.0))
+    x = rows.__getitems__([0, 1])[0]
+    assert x.shape == (2, 3, 8, 8)
+    torch.testing.assert_close(x[:, :, 0, 0], torch.tensor([[1.0, -2.0, 0.0]] * 2))
+    assert rows.names == ["wide.png", "tall.png"]
+    assert rows.picture(0).size == (64, 16)
+
+
+def test_grey_and_transparent_images_become_rgb(tmp_path):
+    for mode in ("L", "RGBA", "P", "1"):
+        Image.new(mode, (4, 4)).save(tmp_path / f"{mode}.png")
+    paths = [tmp_path / f"{mode}.png" for mode in ("L", "RGBA", "P", "1")]
+    assert ImageRows(paths, labels(4), CLASSES, size=4).__getitems__([0, 1, 2, 3])[0].shape[1] == 3
+
+
+@pytest.mark.parametrize("views", [0, 1, 3])
+def test_an_image_is_decoded_once(photos, views, monkeypatch):
+    opened = []
+    original = Image.open
+    monkeypatch.setattr(Image, "open", lambda path: opened.append(path) or original(path))
+    photos.with_views(views, 0).__getitems__([1, 4])
+    assert opened == [photos.paths[1], photos.paths[4]]
+
+
+def test_augmentations(photos):
+    for name, changes in (("randaugment", True), ("uda", True), ("none", False)):
+        rows = ImageRows(photos.paths, photos.labels, CLASSES, size=16, augment=name)
+        index = list(range(6))
+        view = rows.with_views(1, 3).__getitems__(index)[0]
+        assert same(view, rows.plain.__getitems__(index)[0]) != changes
+    with pytest.raises(InputError, match="augment: unknown 'randaug'; did you mean 'randaugment'"):
+        ImageRows(photos.paths, photos.labels, CLASSES, augment="randaug")
+
+
+def test_image_rows_refuse(photos, tmp_path):
+    with pytest.raises(InputError, match="size"):
+        ImageRows(photos.paths, photos.labels, CLASSES, size=0)
+    with pytest.raises(InputError, match="paths must be 6"):
+        ImageRows(photos.paths[:2], photos.labels, CLASSES, names=photos.names)
+    whole = photos.paths[0].read_bytes()
+    photos.paths[0].write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=r"0\.jpg: cannot be read as an image"):
+        photos[0]
+
+
+def test_uda_leaves_a_quarter_alone_and_never_changes_the_original():
+    image = Image.effect_noise((24, 24), 60).convert("RGB")
+    before = image.tobytes()
+    generator = torch.Generator().manual_seed(0)
+    views = [uda.augment(image, generator) for _ in range(800)]
+    assert image.tobytes() == before
+    assert {(view.size, view.mode) for view in views} == {((24, 24), "RGB")}
+    untouched = sum(view.tobytes() == before for view in views) / 800
+    assert 0.2 < untouched < 0.36  # a quarter, and what weak operations do not change
+
+
+@pytest.mark.parametrize("name", uda.OPERATIONS)
+@pytest.mark.parametrize("level", [1, 9])
+def test_every_uda_operation(name, level):
+    assert len(uda.OPERATIONS) == 15
+    image = Image.effect_noise((48, 32), 20).convert("RGB")
+    view = uda.OPERATIONS[name](image, -level / 9, (0.9, 0.1))
+    assert (view.size, view.mode) == (image.size, image.mode)
+    assert level == 1 or view.tobytes() != image.tobytes() or name == "color"  # grey stays grey
+
+
+def test_cutout_covers_what_it_should():
+    image = Image.new("RGB", (64, 32))
+    cut = np.asarray(uda.OPERATIONS["cutout"](image, 1.0, (0.5, 0.5)))[..., 0]
+    assert (cut == 128).sum() == round(64 * 20 / 32) * round(32 * 20 / 32)
+
+
+def test_batch_seed_is_stable():
+    assert batch_seed(0, [1, 2, 3]) == batch_seed(0, (1, 2, 3))
+    assert len({batch_seed(s, i) for s in range(5) for i in ([0], [1], [0, 1], [1, 0])}) == 20

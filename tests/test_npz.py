@@ -1,0 +1,130 @@
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from balancemix.data import load
+from balancemix.data.dataset import FeatureRows
+from balancemix.errors import InputError
+
+ARRAYS = {
+    "features": np.arange(12, dtype=np.float16).reshape(4, 3),
+    "labels": np.array([[1, 0], [0, 1], [1, 1], [0, 1]]),
+    "classes": np.array(["cat", "dog"]),
+    "split": np.array(["train", "train", "test", "val"]),
+    "images": np.array(["a.png", "b.png", "c.png", "d.png"]),
+    "truth": np.array([[1, 0], [0, 1], [1, 1], [1, 1]], dtype=bool),
+}
+
+
+def refused(file: Path, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        load(file)
+    assert message in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def saved(place: Path, **changes) -> Path:
+    arrays = {k: v for k, v in (ARRAYS | changes).items() if v is not None}
+    np.savez(place / "data.npz", **arrays)
+    return place / "data.npz"
+
+
+def test_npz(tmp_path):
+    Image.new("RGB", (3, 2)).save(tmp_path / "b.png")
+    data = load(saved(tmp_path))
+    assert isinstance(data.train, FeatureRows)
+    assert data.train.features.dtype == torch.float16
+    assert data.classes == ["cat", "dog"]
+    assert data.train.names == ["a.png", "b.png"]
+    assert data.test.labels.tolist() == [[1, 1]]
+    assert data.splits["val"].truth.tolist() == [[1, 1]]
+    assert data.splits["val"].labels.tolist() == [[0, 1]]
+    assert data.train.picture(0) is None
+    assert data.train.picture(1).size == (3, 2)
+    assert data.train.__getitems__([1])[0].tolist() == [[3, 4, 5]]
+
+
+@pytest.mark.filterwarnings("ignore:.*no training row")
+def test_npz_of_features_and_labels_alone(tmp_path):
+    plain = dict.fromkeys(("classes", "split", "images", "truth"))
+    data = load(saved(tmp_path, **plain, labels=ARRAYS["labels"].astype(float)), holdout=0.5)
+    assert data.classes == ["class 0", "class 1"]
+    assert (len(data.train), len(data.test)) == (2, 2)
+    assert data.train.labels.dtype == torch.uint8
+    assert all(name.startswith("row ") for name in data.train.names)
+    assert data.train.truth is None
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.int32, np.uint8])
+def test_npz_features_of_other_types(tmp_path, kind):
+    data = load(saved(tmp_path, features=ARRAYS["features"].astype(kind)))
+    assert data.train.features.dtype == torch.float32
+
+
+def changed(name: str, place: tuple[int, ...], value) -> dict[str, np.ndarray]:
+    array = ARRAYS[name].astype(type(value)) if name != "split" else ARRAYS[name].copy()
+    array[place] = value
+    return {name: array}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"features": None}, "no array 'features', only labels, classes"),
+        ({"labels": None}, "no array 'labels'"),
+        ({"labels": ARRAYS["labels"][:3]}, "labels are 3×2, features 4×3"),
+        ({"labels": ARRAYS["labels"][:, 0]}, "labels are 4, features 4×3"),
+        ({"truth": ARRAYS["truth"][:, :1]}, "truth is 4×1, labels are 4×2"),
+        ({"features": np.zeros(4)}, "features are 4; they must be N×D"),
+        ({"features": np.zeros((0, 3)), "labels": np.zeros((0, 2))}, "features are 0×3"),
+        ({"features": np.full((4, 3), "x")}, "features are <U1; they must be numbers"),
+        (changed("features", (2, 1), float("nan")), "row 2: features hold NaN or infinity"),
+        (changed("features", (1, 0), float("inf")), "row 1: features hold NaN or infinity"),
+        (changed("features", (3, 0), 1e300), "row 3: features hold NaN or infinity"),
+        (changed("labels", (2, 1), -1), "row 2, class 'dog': labels hold -1; they must be 0 or 1"),
+        (changed("labels", (0, 0), 0.5), "row 0, class 'cat': labels hold 0.5"),
+        (changed("labels", (0, 0), float("nan")), "row 0, class 'cat': labels hold nan"),
+        (changed("truth", (1, 1), 2), "row 1, class 'dog': truth hold 2"),
+        (changed("split", (1,), "tests"), "row 1: unknown split 'tests'; did you mean 'test'"),
+        ({"split": ARRAYS["split"][:2]}, "split are 2; 4 names are needed"),
+        ({"split": np.array(["test"] * 4)}, "no rows to train on"),
+        ({"classes": np.array(["cat", "cat"])}, "class names repeated: 'cat'"),
+        ({"classes": np.array(["cat"])}, "classes are 1; 2 names are needed"),
+        ({"labels": ARRAYS["labels"][:, :1], "classes": None}, "at least two classes"),
+        ({"images": np.array(["a", "b", "a", "c"])}, "images repeated: 'a'"),
+        ({"classes": np.array(["cat", None], dtype=object)}, "allow_pickle=False); write it with"),
+    ],
+)
+def test_bad_npz(tmp_path, changes, message):
+    refused(saved(tmp_path, **changes), message)
+
+
+def test_npz_that_is_none(tmp_path):
+    file = saved(tmp_path)
+    whole = file.read_bytes()
+    for content in (b"", b"nothing", whole[:200], whole[:-30]):
+        file.write_bytes(content)
+        refused(file, "data.npz: cannot be read")
+    with file.open("wb") as out:
+        np.save(out, ARRAYS["features"])
+    refused(file, "data.npz: cannot be read")
+
+
+@given(st.binary(max_size=40), st.integers(0, 900))
+def test_a_damaged_npz_is_read_or_refused(noise, place):
+    message = "ok"
+    with tempfile.TemporaryDirectory() as folder:
+        file = saved(Path(folder))
+        whole = file.read_bytes()
+        file.write_bytes(whole[:place] + noise + whole[place + len(noise) :])
+        try:
+            load(file)
+        except InputError as error:
+            message = str(error)
+    assert len(message.splitlines()) == 1
