@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from accelerate import Accelerator
+from accelerate.state import AcceleratorState
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
@@ -25,6 +26,8 @@ class Engine:
         train = plan.train
         self.train, self.steps, self.pending = train, 0, 0
         self.tracked = train.track is not None and run is not None
+        # One process may train one plan after another, each with a precision of its own.
+        AcceleratorState._reset_state()
         self.accelerator = Accelerator(
             cpu=train.device == "cpu",
             mixed_precision=train.precision,

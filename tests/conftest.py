@@ -1,0 +1,46 @@
+"""What several tests need: one thread, tiny data with known truth, the shared images if any."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+# Small matrices gain nothing from threads, and on busy machines wait for them.
+torch.set_num_threads(1)
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def pytest_collection_modifyitems(items):
+    if SHARED.is_dir():
+        return
+    missing = pytest.mark.skip(reason=f"needs the images of {SHARED}, which are not here")
+    for item in items:
+        if "shared" in item.keywords:
+            item.add_marker(missing)
+
+
+def tiny_arrays(rows: int = 120, classes: int = 5, width: int = 12, seed: int = 0):
+    """Make linear features of rare-to-common classes; the last quarter of the rows tests."""
+    generator = np.random.default_rng(seed)
+    share = np.linspace(0.5, 0.15, classes)
+    labels = (generator.random((rows, classes)) < share).astype(np.uint8)
+    labels[:classes] = np.eye(classes, dtype=np.uint8)
+    labels[-classes:] = np.eye(classes, dtype=np.uint8)
+    directions = generator.normal(size=(classes, width))
+    features = labels @ directions + 0.3 * generator.normal(size=(rows, width))
+    return {
+        "features": features.astype(np.float32),
+        "labels": labels,
+        "classes": np.array([f"c{k}" for k in range(classes)]),
+        "split": np.array(["train"] * (rows - rows // 4) + ["test"] * (rows // 4)),
+    }
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    """Write a small features file."""
+    path = tmp_path / "tiny.npz"
+    np.savez(path, **tiny_arrays())
+    return path

@@ -1,0 +1,208 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from balancemix.errors import InputError
+from balancemix.experiment import prepare, trained_model
+from balancemix.methods import METHODS
+from balancemix.plan import Plan
+from balancemix.prediction import predict
+from balancemix.run import Run
+from balancemix.train import fit
+
+
+def plan_for(path: Path, method: str = "balancemix", **train) -> Plan:
+    return Plan.from_tree(
+        {
+            "data": {"path": str(path)},
+            "method": {"name": method},
+            "noise": "mislabel:0.3",
+            "model": {"hidden": 16},
+            "train": {"epochs": 5, "batch_size": 16, **train},
+        }
+    )
+
+
+def train(path: Path, out: Path, plan: Plan, **how):
+    experiment = prepare(plan)
+    run = Run.create(out, plan, **how)
+    experiment.record_noise(run)
+    model, metrics = fit(experiment.make_model, experiment.train, experiment.test, plan, run)
+    return run, model, metrics
+
+
+def same_files(one: Path, other: Path) -> None:
+    for name in ("labels.npz", "model.safetensors", "truth.npz"):
+        assert (one / name).read_bytes() == (other / name).read_bytes(), name
+
+
+def without_time(run: Run) -> list[dict]:
+    return [{k: v for k, v in line.items() if k != "seconds"} for line in run.log()]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_run_leaves_its_files_and_its_model_can_be_loaded(tiny, tmp_path, method):
+    run, model, metrics = train(tiny, tmp_path / "run", plan_for(tiny, method))
+    assert {"last", "best", "selection", "seconds_per_epoch"} <= metrics.keys()
+    assert metrics == run.read_json("metrics.json")
+    assert [line["epoch"] for line in run.log()] == [1, 2, 3, 4, 5]
+    assert metrics["best"]["mAP"] == max(line["mAP"] for line in run.log())
+    test = prepare(run.plan).test
+    again = predict(trained_model(run, test), test.plain)
+    assert torch.equal(again, predict(model, test.plain))
+    assert not list((tmp_path / "run").glob(".*.draft"))
+
+
+def test_enough_training_fits_a_few_clean_rows(tiny, tmp_path):
+    plan = Plan.from_tree({**plan_for(tiny, "bce", epochs=40, lr=0.05).tree(), "noise": "none"})
+    experiment = prepare(plan)
+    model, _ = fit(experiment.make_model, experiment.train, experiment.train, plan)
+    guess = predict(model, experiment.train.plain) > 0.5
+    assert (guess == (experiment.train.labels > 0)).float().mean() > 0.99
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("extra", [{}, {"optimizer": "adamw", "ema": 0.9, "accumulate": 2}])
+def test_a_resumed_run_ends_with_the_same_bits(tiny, tmp_path, method, extra, monkeypatch):
+    plan = plan_for(tiny, method, **extra)
+    whole, _, _ = train(tiny, tmp_path / "whole", plan)
+
+    saved, stop = Run.save_checkpoint, 3
+
+    def save_then_die(run, state):
+        saved(run, state)
+        if state["method"]["epoch"] == stop:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Run, "save_checkpoint", save_then_die)
+    with pytest.raises(KeyboardInterrupt):
+        train(tiny, tmp_path / "cut", plan)
+    monkeypatch.setattr(Run, "save_checkpoint", saved)
+    cut, _, _ = train(tiny, tmp_path / "cut", plan, resume=True)
+    same_files(whole.path, cut.path)
+    assert without_time(whole) == without_time(cut)
+
+
+def test_a_run_whose_last_files_are_missing_is_completed(tiny, tmp_path):
+    plan = plan_for(tiny)
+    run, _, metrics = train(tiny, tmp_path / "run", plan)
+    before = {n: (run.path / n).read_bytes() for n in ("labels.npz", "model.safetensors")}
+    for name in (*before, "metrics.json"):
+        (run.path / name).unlink()
+    run, _, again = train(tiny, tmp_path / "run", plan, resume=True)
+    assert {name: (run.path / name).read_bytes() for name in before} == before
+    assert again == metrics
+
+
+def test_a_run_killed_at_any_moment_ends_with_the_same_bits(tiny, tmp_path):
+    def command(out: Path, *more: str) -> list[str]:
+        flags = "--noise mislabel:0.3 --epochs 40 --batch-size 8 --set model.hidden=16".split()
+        return [sys.executable, "-m", "balancemix", "train", str(tiny), "--out", str(out)] + [
+            *flags,
+            *more,
+        ]
+
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run(command(tmp_path / "whole"), env=environment, check=True, capture_output=True)
+    cut = tmp_path / "cut"
+    victim = subprocess.Popen(
+        command(cut), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    until = time.monotonic() + 60
+    while not (cut / "checkpoint.pt").exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    time.sleep(0.1)
+    victim.send_signal(signal.SIGKILL)
+    assert victim.wait() == -signal.SIGKILL, "it ended before it could be killed"
+    # Resuming needs no more than the directory.
+    subprocess.run(
+        [sys.executable, "-m", "balancemix", "train", "--resume", "--out", str(cut)],
+        env=environment,
+        check=True,
+        capture_output=True,
+    )
+    same_files(tmp_path / "whole", cut)
+    assert without_time(Run(tmp_path / "whole")) == without_time(Run(cut))
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_seed_others(tiny, tmp_path):
+    runs = []
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        plan = Plan.from_tree({**plan_for(tiny).tree(), "seed": seed})
+        runs.append(train(tiny, tmp_path / name, plan)[0])
+    same_files(runs[0].path, runs[1].path)
+    weights = [run.load_model() for run in runs]
+    assert not all(torch.equal(weights[0][key], weights[2][key]) for key in weights[0])
+
+
+def test_truth_never_reaches_a_method(tiny, tmp_path):
+    """Two truths behind the same noisy labels: what is trained must not differ."""
+    plan = plan_for(tiny)
+    experiment = prepare(plan)
+    given = experiment.train.labels
+    weights = []
+    for truth in (experiment.train.truth, 1 - given):
+        rows = experiment.train.with_labels(given, truth)
+        model, _ = fit(experiment.make_model, rows, experiment.test, plan)
+        weights.append(model.state_dict())
+    assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
+
+
+def test_a_directory_with_a_run_is_kept_unless_asked(tiny, tmp_path):
+    plan = plan_for(tiny, "bce")
+    train(tiny, tmp_path / "run", plan)
+    with pytest.raises(InputError, match="already holds a run; pass --resume to go on, or --force"):
+        Run.create(tmp_path / "run", plan)
+    other = plan_for(tiny, "bce", lr=0.5)
+    with pytest.raises(InputError, match=r"train.lr was 0.01, is 0.5"):
+        Run.create(tmp_path / "run", other, resume=True)
+    run = Run.create(tmp_path / "run", other, force=True)
+    assert sorted(path.name for path in run.path.iterdir()) == ["plan.json"]
+
+
+def test_clipping_keeps_steps_small(tiny):
+    moved = []
+    for clip in (1e-4, 0.0):
+        plan = plan_for(tiny, "bce", epochs=1, clip=clip)
+        experiment = prepare(plan)
+        torch.manual_seed(plan.seed)
+        start = experiment.make_model().state_dict()["head.0.weight"]
+        model, _ = fit(experiment.make_model, experiment.train, experiment.test, plan)
+        moved.append((model.state_dict()["head.0.weight"] - start).norm())
+    assert moved[0] < 0.01 * moved[1]
+
+
+def test_accumulated_batches_step_like_one_large_batch(tiny):
+    weights = []
+    for size, accumulate in ((90, 1), (15, 6)):
+        plan = plan_for(tiny, "bce", epochs=2, batch_size=size, accumulate=accumulate)
+        plan.data.feature_dropout = plan.data.feature_noise = 0.0
+        experiment = prepare(plan)
+        model, _ = fit(experiment.make_model, experiment.train, experiment.test, plan)
+        weights.append(model.state_dict()["head.0.weight"])
+    assert torch.allclose(*weights, atol=1e-6)
+
+
+def test_bf16_trains_and_trackers_are_fed(tiny, tmp_path):
+    plan = plan_for(tiny, epochs=3, precision="bf16", track="tensorboard")
+    run, _, metrics = train(tiny, tmp_path / "run", plan)
+    assert metrics["last"]["mAP"] > 0
+    assert list((run.path / "track").rglob("events.out.tfevents.*"))
+
+
+def test_epoch_mode_learns_as_online_mode_does(tiny):
+    scores = []
+    for mode in ("online", "epoch"):
+        tree = plan_for(tiny, epochs=15, lr=0.05).tree()
+        tree["method"]["mode"] = mode
+        plan = Plan.from_tree(tree)
+        experiment = prepare(plan)
+        scores.append(fit(experiment.make_model, experiment.train, experiment.test, plan)[1])
+    assert abs(scores[0]["last"]["mAP"] - scores[1]["last"]["mAP"]) < 10
+    assert all("relabel_proportion" in score["selection"] for score in scores)
