@@ -1,0 +1,394 @@
+"""The batched mixtures against scikit-learn's, their guards, and monotone clean probabilities."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
+
+from balancemix.gmm import Guard, clean_probability, fit_mixtures
+from tests.reference import balancemix as reference
+
+EXACT, BINNED, LARGE = 900, 3_000, 20_000  # up to 1,024 rows every loss is a point of its own
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def normal(*parts):
+    """Losses around `mean` with `deviation`, a share of the rows each."""
+
+    def draw(n, seed=0):
+        rng = np.random.default_rng(seed)
+        counts = [round(share * n) for _, _, share in parts]
+        counts[0] += n - sum(counts)
+        values = [rng.normal(m, s, c) for (m, s, _), c in zip(parts, counts, strict=True)]
+        return np.abs(np.concatenate(values))
+
+    return draw
+
+
+def bce(*parts):
+    """Losses of labels whose logit, in favour of the label, is around `mean`."""
+
+    def draw(n, seed=0):
+        rng = np.random.default_rng(seed)
+        margins = [rng.normal(m, s, round(share * n)) for m, s, share in parts]
+        return np.log1p(np.exp(-np.concatenate(margins)))
+
+    return draw
+
+
+LOSSES = {
+    "separated": normal((0.1, 0.03, 0.7), (3, 0.5, 0.3)),
+    "overlapping": normal((1, 0.3, 0.7), (2, 0.4, 0.3)),
+    "mostly clean": normal((0.2, 0.1, 0.95), (4, 1, 0.05)),
+    "mostly noisy": normal((0.2, 0.1, 0.1), (2, 0.3, 0.9)),
+    "noisy mode narrower": normal((1, 0.4, 0.7), (3, 0.1, 0.3)),
+    "of a classifier": bce((3, 1.5, 0.7), (-2, 1.5, 0.3)),
+    "of clean labels": bce((3, 1.5, 1)),
+}
+
+
+def column(losses, dtype=torch.float64):
+    """One class, all of it given positive."""
+    losses = torch.as_tensor(losses, dtype=dtype)[:, None]
+    return losses, torch.ones_like(losses)
+
+
+def ordered(G):
+    order = G.means_[:, 0].argsort()
+    return G.weights_[order], G.means_[order, 0], G.covariances_[order, 0, 0]
+
+
+def plain(G, losses):
+    """Which losses lie where the mixture's own posterior falls with the loss."""
+    _, mean, variance = ordered(G)
+    precision = 1 / variance
+    gap = precision[0] - precision[1]
+    turn = (mean[0] * precision[0] - mean[1] * precision[1]) / gap
+    return losses >= turn if gap > 0 else losses <= turn
+
+
+def assert_agrees(losses, *, decisions=1.0, atol=1e-3, rtol=1e-3):
+    G = reference.mixture(losses)
+    ours = fit_mixtures(*column(losses))
+    assert ours.guard.tolist() == [[Guard.FEW], [Guard.FITTED]]
+    share, mean, variance = ordered(G)
+    np.testing.assert_allclose(ours.share[1, 0], share, rtol=rtol)
+    np.testing.assert_allclose(ours.mean[1, 0], mean, rtol=rtol)
+    np.testing.assert_allclose(ours.variance[1, 0], variance, rtol=3 * rtol)
+
+    got = ours.posterior(*column(losses))[:, 0].numpy()
+    assert np.array_equal(clean_probability(*column(losses))[:, 0], got)
+    want = G.predict_proba(losses[:, None])[:, G.means_[:, 0].argmin()]
+    free = plain(G, losses)
+    assert free.mean() > 0.5
+    np.testing.assert_allclose(got[free], want[free], atol=atol)
+    assert ((got > 0.5) == (want > 0.5))[free].mean() >= decisions
+    # Where the posterior would turn back, it is held at its extreme.
+    low, high = losses < losses[free].min(), losses > losses[free].max()
+    assert (got[low] >= got[free].max() - 1e-9).all()
+    assert (got[high] <= got[free].min() + 1e-9).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", LOSSES)
+def test_each_loss_its_own_point_agrees_with_sklearn(kind, seed):
+    assert_agrees(LOSSES[kind](EXACT, seed), atol=2e-3, rtol=2e-3)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("kind", LOSSES)
+def test_binned_losses_agree_with_sklearn(kind, seed):
+    assert_agrees(LOSSES[kind](BINNED, seed), decisions=0.999, atol=1e-2, rtol=5e-3)
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_binned_losses_of_many_rows_agree_with_sklearn(kind):
+    assert_agrees(LOSSES[kind](LARGE), decisions=0.999, atol=1e-2, rtol=5e-3)
+
+
+@pytest.mark.parametrize("n", [10, 12, 15, 20])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", ["separated", "noisy mode narrower"])
+def test_a_few_separated_losses_agree_with_sklearn(kind, seed, n):
+    assert_agrees(LOSSES[kind](n, seed), atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("n", [20, 50, 200])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", ["overlapping", "of a classifier", "of clean labels"])
+def test_sklearn_started_from_our_fit_stays_there(kind, seed, n):
+    """Few overlapping losses have several optima; ours must be one of them."""
+    losses = LOSSES[kind](n, seed)
+    ours = fit_mixtures(*column(losses))
+    assert ours.guard[1, 0] == Guard.FITTED
+    G = GaussianMixture(
+        2,
+        reg_covar=1e-6 * losses.var(),
+        tol=1e-6,
+        max_iter=1000,
+        weights_init=ours.share[1, 0].numpy(),
+        means_init=ours.mean[1, 0].numpy()[:, None],
+        precisions_init=1 / ours.variance[1, 0].numpy()[:, None, None],
+    ).fit(losses[:, None])
+    share, mean, _ = ordered(G)
+    np.testing.assert_allclose(ours.share[1, 0], share, rtol=0.01)
+    np.testing.assert_allclose(ours.mean[1, 0], mean, rtol=0.01)
+
+
+@pytest.mark.parametrize("n", [EXACT, BINNED])
+def test_a_separated_mixture_is_recovered(n):
+    mixtures = fit_mixtures(*column(LOSSES["separated"](n)))
+    np.testing.assert_allclose(mixtures.share[1, 0], [0.7, 0.3], atol=1e-3)
+    np.testing.assert_allclose(mixtures.mean[1, 0], [0.1, 3], rtol=0.03)
+    np.testing.assert_allclose(mixtures.variance[1, 0].sqrt(), [0.03, 0.5], rtol=0.1)
+
+
+@pytest.mark.parametrize("n", [300, 1_200])
+def test_all_mixtures_of_a_matrix_agree_with_equations_6_to_8(n):
+    rng = np.random.default_rng(0)
+    truth = rng.random((n, 3)) < 0.4
+    Y = np.where(rng.random((n, 3)) < 0.15, ~truth, truth).astype(np.uint8)
+    f = 1 / (1 + np.exp(-rng.normal(np.where(truth, 3, -3), 0.7)))
+    losses = np.where(Y, -np.log(f), -np.log(1 - f))
+    got = clean_probability(torch.tensor(losses), torch.tensor(Y)).numpy()
+    want = reference.clean_probability(f, Y)
+    np.testing.assert_allclose(got, want, atol=2e-3)
+    assert ((got > 0.5) == (want > 0.5)).mean() >= 0.999
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("n", [EXACT, BINNED])
+def test_float32_and_float64_decide_alike(n, dtype):
+    losses = LOSSES["of a classifier"](n)
+    exact = clean_probability(*column(losses))
+    got = clean_probability(*column(losses, dtype))
+    assert got.dtype == dtype
+    torch.testing.assert_close(got.double(), exact, atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize("n", [200, 1_500])
+def test_sides_and_classes_are_independent(n):
+    rng = np.random.default_rng(0)
+    labels = torch.tensor((rng.random((n, 3)) < 0.4).astype(np.uint8))
+    losses = torch.tensor(LOSSES["of a classifier"](3 * n)[rng.permutation(3 * n)].reshape(n, 3))
+    before = clean_probability(losses, labels)
+    changed = losses.clone()
+    others = (labels == 0) | (torch.arange(3) != 1)
+    changed[others] = changed[others].square() + 0.2
+    after = clean_probability(changed, labels)
+    torch.testing.assert_close(after[~others], before[~others], rtol=0, atol=1e-9)
+    assert not torch.allclose(after[others], before[others])
+
+
+@pytest.mark.parametrize("n", [200, 1_500])
+def test_the_order_of_rows_does_not_matter(n):
+    losses = torch.tensor(LOSSES["of a classifier"](n))
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(0))
+    before = clean_probability(*column(losses))
+    torch.testing.assert_close(clean_probability(*column(losses[order])), before[order])
+
+
+@pytest.mark.parametrize("n", [200, 1_500])
+def test_the_scale_of_losses_does_not_matter(n):
+    losses = LOSSES["of a classifier"](n)
+    before = clean_probability(*column(losses))
+    torch.testing.assert_close(clean_probability(*column(losses * 4)), before)
+
+
+def guard_of(losses, labels=None, **options):
+    """Fit one class; return the guard of each side, having seen that guarded labels are clean."""
+    losses, ones = column(losses)
+    labels = ones if labels is None else torch.tensor(labels)[:, None]
+    mixtures = fit_mixtures(losses, labels, **options)
+    clean = mixtures.posterior(losses, labels)
+    assert clean.isfinite().all()
+    for side, guard in enumerate(mixtures.guard[:, 0].tolist()):
+        own = (labels > 0) == bool(side)
+        assert guard == Guard.FITTED or bool((clean[own] == 1).all())
+    return [Guard(guard) for guard in mixtures.guard[:, 0].tolist()]
+
+
+@pytest.mark.parametrize("repeat", [1, 100])
+@pytest.mark.parametrize("value", [0.0, 1e-7, 0.3, 16.118])
+def test_equal_losses_are_all_clean(value, repeat):
+    assert guard_of([value] * 20 * repeat)[1] == Guard.CONSTANT
+
+
+@pytest.mark.parametrize("repeat", [1, 100])
+def test_losses_that_differ_by_rounding_are_all_clean(repeat):
+    assert guard_of([0.1, 0.1 + 1e-12] * 10 * repeat)[1] == Guard.CONSTANT
+
+
+@pytest.mark.parametrize("losses", [[0.5], [0.1, 4.0], [0.1] * 4 + [4.0] * 5])
+def test_fewer_labels_than_can_be_judged_are_all_clean(losses):
+    assert guard_of(losses) == [Guard.FEW, Guard.FEW]
+
+
+def test_a_side_without_labels_is_no_hindrance_to_the_other():
+    losses = LOSSES["separated"](50)
+    assert guard_of(losses, [1] * 50) == [Guard.FEW, Guard.FITTED]
+    assert guard_of(losses, [0] * 50) == [Guard.FITTED, Guard.FEW]
+
+
+def test_fewest_is_the_smallest_number_that_is_judged():
+    losses = LOSSES["separated"](20)
+    labels = [1] * 13 + [0] * 7
+    assert guard_of(losses, labels, fewest=8)[0] == Guard.FEW
+    assert guard_of(losses, labels, fewest=7)[0] != Guard.FEW
+    assert guard_of(losses, labels, fewest=13)[1] != Guard.FEW
+    assert guard_of(losses, labels, fewest=14)[1] == Guard.FEW
+
+
+@pytest.mark.parametrize("fewest", [0, 1])
+def test_one_label_is_clean_even_if_it_may_be_judged(fewest):
+    guards = guard_of([0.7], fewest=fewest)
+    assert guards[1] == Guard.CONSTANT
+    assert guards[0] in (Guard.FEW, Guard.CONSTANT)
+
+
+@pytest.mark.parametrize("repeat", [1, 100])
+def test_losses_of_exactly_zero_are_clean_beside_large_ones(repeat):
+    losses = np.array([0.0] * 15 + [1.0, 1.1, 0.9, 1.05, 1.2])
+    losses = np.tile(losses, repeat)
+    clean = clean_probability(*column(losses))[:, 0].numpy()
+    assert (clean[losses == 0] > 0.99).all()
+    assert (clean[losses > 0] < 0.01).all()
+
+
+@pytest.mark.parametrize("repeat", [1, 100])
+def test_a_spread_beyond_arithmetic_is_all_clean(repeat):
+    assert guard_of(([0.1, 0.2, 0.15] * 5 + [1e200, 1e201]) * repeat)[1] == Guard.EMPTY
+
+
+@pytest.mark.parametrize("repeat", [1, 100])
+@pytest.mark.parametrize("huge", [1e4, 1e10, 1e30])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_huge_spread_gives_probabilities(dtype, huge, repeat):
+    losses, labels = column([1e-7, 0.2, 0.15] * 5 * repeat + [huge] * 5 * repeat, dtype)
+    clean = clean_probability(losses, labels)
+    assert clean.isfinite().all()
+    assert (clean[losses < 1] > 0.5).all()
+
+
+def test_a_lone_far_loss_is_judged_alike_whatever_the_rounding():
+    unlike = []
+    for n in range(10, 120):
+        rng = np.random.default_rng(n)
+        losses = np.append(np.abs(rng.normal(0.1, 0.02, n - 1)), 0.3)  # ten deviations away
+        if clean_probability(*column(losses))[-1] > 0.5:
+            unlike.append(n)
+    assert not unlike
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf, -0.001])
+@pytest.mark.parametrize("n", [20, 2_000])
+def test_what_is_no_loss_is_refused_by_row_and_class(value, n):
+    losses = torch.rand(n, 3, generator=torch.Generator().manual_seed(0))
+    losses[17, 2] = value
+    labels = torch.zeros(n, 3)
+    with pytest.raises(ValueError, match=r"row 17, class 2"):
+        fit_mixtures(losses, labels)
+    with pytest.raises(ValueError, match=r"row 17, class kite"):
+        clean_probability(losses, labels, classes=["car", "dog", "kite"])
+
+
+@pytest.mark.parametrize("shape", [(20,), (20, 3), (19, 2)])
+def test_losses_and_labels_of_different_shape_are_refused(shape):
+    with pytest.raises(ValueError, match="N×K"):
+        fit_mixtures(torch.rand(20, 2), torch.zeros(shape))
+
+
+ANY_LOSS = st.one_of(
+    st.floats(0, 20), st.floats(1e-7, 1e-3), st.sampled_from([0.0, 1e-7, 0.1, 3.0, 16.118])
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    st.lists(ANY_LOSS, min_size=2, max_size=60),
+    st.sampled_from(["raw", "dividemix"]),
+    st.sampled_from([torch.float32, torch.float64]),
+    st.sampled_from([1, 30]),
+)
+def test_clean_probability_never_increases_with_the_loss(values, fit, dtype, repeat):
+    losses, labels = column(values * repeat, dtype)
+    mixtures = fit_mixtures(losses, labels, fit=fit, fewest=2)
+    curves = [(losses[:, 0], mixtures.posterior(losses, labels)[:, 0])]
+    if dtype == torch.float64:  # also between and beyond the losses of the fit
+        ladder = torch.cat([torch.linspace(0, 25, 500), torch.logspace(-8, 1.4, 500)])
+        curves.append((ladder, mixtures.posterior(*column(ladder))[:, 0]))
+    for at, clean in curves:
+        in_order = clean[at.argsort(stable=True)]
+        assert ((in_order >= 0) & (in_order <= 1)).all()
+        assert (in_order.diff() <= 1e-6).all()
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 2**31), st.sampled_from([60, 1_100]))
+def test_clean_probability_never_increases_within_a_class_and_side_of_a_matrix(seed, n):
+    rng = np.random.default_rng(seed)
+    labels = torch.tensor((rng.random((n, 3)) < 0.3).astype(np.uint8))
+    losses = torch.tensor(rng.lognormal(-1, 1.5, (n, 3)), dtype=torch.float32)
+    clean = clean_probability(losses, labels)
+    for k in range(3):
+        for side in (0, 1):
+            own = labels[:, k] == side
+            in_order = clean[own, k][losses[own, k].argsort()]
+            assert (in_order.diff() <= 1e-6).all()
+
+
+@pytest.mark.parametrize("n", [40, EXACT, BINNED])
+@pytest.mark.parametrize("kind", ["separated", "noisy mode narrower", "mostly clean"])
+def test_dividemix_agrees_with_sklearn_on_scaled_losses(kind, n):
+    losses = LOSSES[kind](n)
+    scaled = (losses - losses.min()) / (losses.max() - losses.min())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # ten steps are all it gets
+        G = reference.mixture(scaled, reg_covar=5e-4, max_iter=10, tol=1e-2)
+    want = G.predict_proba(scaled[:, None])[:, G.means_[:, 0].argmin()]
+    got = clean_probability(*column(losses), fit="dividemix")[:, 0].numpy()
+    free = plain(G, scaled)
+    assert ((got > 0.5) == (want > 0.5))[free].mean() >= 0.999
+
+
+def test_dividemix_keeps_variances_wide():
+    losses = LOSSES["separated"](EXACT)
+    scale = losses.max() - losses.min()
+    wide = fit_mixtures(*column(losses), fit="dividemix")
+    assert (wide.variance[1, 0] >= 5e-4 * scale**2).all()
+    assert wide.variance[1, 0, 0] > fit_mixtures(*column(losses)).variance[1, 0, 0]
+
+
+@pytest.mark.parametrize("n", [EXACT, BINNED])
+def test_components_closer_than_the_separation_are_not_judged(n):
+    losses = LOSSES["overlapping"](n)
+    fitted = fit_mixtures(*column(losses))
+    apart = float(fitted.mean[1, 0].diff() / fitted.variance[1, 0].sqrt().sum())
+    assert guard_of(losses)[1] == Guard.FITTED
+    assert guard_of(losses, separation=0.99 * apart)[1] == Guard.FITTED
+    assert guard_of(losses, separation=1.01 * apart)[1] == Guard.OVERLAPPING
+
+
+def test_separation_leaves_separated_mixtures_as_they_are():
+    losses = column(LOSSES["separated"](EXACT))
+    assert clean_probability(*losses, separation=0.5).equal(clean_probability(*losses))
+
+
+def test_fitting_leaves_its_inputs_alone():
+    losses, labels = column(LOSSES["separated"](50))
+    kept = losses.clone(), labels.clone()
+    clean_probability(losses, labels)
+    assert losses.equal(kept[0])
+    assert labels.equal(kept[1])
