@@ -48,6 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; 0 if it did what it should, 2 if what it was given cannot be used."""
     arguments = build_parser().parse_args(argv)
     with warnings.catch_warnings():
+        warnings.simplefilter("once", UserWarning)
         warnings.showwarning = _show_warning
         try:
             arguments.run(arguments)

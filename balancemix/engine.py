@@ -14,6 +14,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from balancemix.errors import InputError
 from balancemix.plan import Plan, TrainPlan
+from balancemix.wording import suggest
 
 if TYPE_CHECKING:
     from balancemix.run import Run
@@ -24,7 +25,8 @@ class Engine:
 
     def __init__(self, model: nn.Module, plan: Plan, run: Run | None = None) -> None:
         train = plan.train
-        self.train, self.steps, self.pending = train, 0, 0
+        check_device(train.device)
+        self.train, self.pending = train, 0
         self.tracked = train.track is not None and run is not None
         # One process may train one plan after another, each with a precision of its own.
         AcceleratorState._reset_state()
@@ -34,11 +36,6 @@ class Engine:
             log_with=train.track if self.tracked else None,
             project_dir=run.path / "track" if run is not None else None,
         )
-        if train.device not in ("auto", "cpu", self.accelerator.device.type):
-            here = self.accelerator.device.type
-            raise InputError(
-                f"--device {train.device} is not to be had; this machine offers {here}"
-            )
         if self.tracked and run is not None:
             self.accelerator.init_trackers("balancemix", config=_flat(plan.tree()))
         self.bare = model
@@ -129,6 +126,15 @@ class Engine:
         """Close the trackers."""
         if self.tracked:
             self.accelerator.end_training()
+
+
+def check_device(device: str) -> None:
+    """Refuse a device that is not here; "auto" is the best there is."""
+    here = ["auto", "cpu"]
+    here += ["cuda"] if torch.cuda.is_available() else []
+    here += ["mps"] if torch.backends.mps.is_available() else []
+    if device not in here:
+        raise InputError(f"--device {device} is not to be had here; {suggest(device, here)}")
 
 
 def _optimiser(model: nn.Module, train: TrainPlan) -> torch.optim.Optimizer:

@@ -25,7 +25,8 @@ p { max-width: 46rem; } .lead { color: #57606a; margin-top: 0; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .35rem .9rem .35rem 0; text-align: right; border-bottom: 1px solid #d8dee4; }
 th:first-child, td:first-child { text-align: left; } th { color: #57606a; font-weight: 600; }
-.best { font-weight: 700; } figure { margin: 0; } svg { width: 100%; height: auto; }
+.best { font-weight: 700; } .wide { overflow-x: auto; } figure { margin: 0; }
+svg { width: 100%; height: auto; min-width: 34rem; }
 .rows { display: grid; grid-template-columns: repeat(auto-fill, minmax(13.5rem, 1fr)); gap: 1rem; }
 .row { border: 1px solid #d8dee4; border-radius: .5rem; padding: .7rem; }
 .row img { width: 100%; image-rendering: pixelated; border-radius: .25rem; background: #000;
@@ -63,12 +64,12 @@ def render(
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>BalanceMix on noisy digits</title><style>{_STYLE}</style></head><body>
 <h1>BalanceMix on noisy digits</h1>
-<p class="lead">{len(rows):,} strips of handwritten digits, labels made wrong by
-{html.escape(noise)}; scored on clean labels of other digits.</p>
-<table><thead><tr><th>method</th><th>mAP, last epoch</th><th>best epoch</th><th>many</th>
-<th>medium</th><th>few</th></tr></thead><tbody>{lines}</tbody></table>
+<p class="lead">{len(rows):,} strips of handwritten digits with wrong labels
+({html.escape(noise)}), scored on clean labels of other digits.</p>
+<div class="wide"><table><thead><tr><th>method</th><th>mAP, last epoch</th><th>best epoch</th>
+<th>many</th><th>medium</th><th>few</th></tr></thead><tbody>{lines}</tbody></table></div>
 <h2>Learning</h2>
-<figure>{curves(logs)}</figure>
+<figure class="wide">{curves(logs)}</figure>
 <p>Plain training learns the right labels first and the wrong ones after: its score falls.
 BalanceMix doubts labels whose loss stays high, and keeps what it has learned.</p>
 <h2>Labels found wrong</h2><p>{found}</p>
@@ -84,7 +85,7 @@ def curves(logs: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     from matplotlib.figure import Figure
 
     with mpl.rc_context({"svg.hashsalt": "balancemix", "font.size": 11}):
-        figure = Figure(figsize=(9, 3.6), layout="constrained")
+        figure = Figure(figsize=(7.6, 3.4), layout="constrained")
         axes = figure.add_subplot()
         for name, lines in logs.items():
             epochs = [line["epoch"] for line in lines]
@@ -97,7 +98,7 @@ def curves(logs: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
                 va="center",
                 annotation_clip=False,
             )
-        axes.set_xlim(1, max(len(lines) for lines in logs.values()) * 1.16)
+        axes.set_xlim(1, max(len(lines) for lines in logs.values()))
         axes.set_xlabel("epoch")
         axes.set_ylabel("test mAP, %")
         axes.grid(axis="y", color="#e5e8eb")

@@ -101,12 +101,10 @@ def test_a_run_whose_last_files_are_missing_is_completed(tiny, tmp_path):
 
 
 def test_a_run_killed_at_any_moment_ends_with_the_same_bits(tiny, tmp_path):
-    def command(out: Path, *more: str) -> list[str]:
-        flags = "--noise mislabel:0.3 --epochs 40 --batch-size 8 --set model.hidden=16".split()
-        return [sys.executable, "-m", "balancemix", "train", str(tiny), "--out", str(out)] + [
-            *flags,
-            *more,
-        ]
+    def command(out: Path) -> list[str]:
+        call = [sys.executable, "-m", "balancemix", "train", str(tiny), "--out", str(out)]
+        call += ["--noise", "mislabel:0.3", "--epochs", "40", "--batch-size", "8"]
+        return [*call, "--set", "model.hidden=16"]
 
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     subprocess.run(command(tmp_path / "whole"), env=environment, check=True, capture_output=True)

@@ -72,7 +72,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(json.dumps(summary, indent=2))
     else:
-        show_findings(lines[:15], HEADER, summary)
+        shown = [(*line[:3], *line[5:]) for line in lines[:15]]
+        show_findings(shown, (*HEADER[:3], "suspicion", "P(clean)", "confidence"), summary)
 
 
 def findings_of(run_: Run, above: float) -> list[Finding]:

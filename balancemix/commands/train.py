@@ -76,6 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train."""
+    from balancemix.engine import check_device
     from balancemix.experiment import prepare
     from balancemix.plan import Plan
     from balancemix.progress import progress
@@ -83,6 +84,7 @@ def run(arguments: argparse.Namespace) -> None:
     from balancemix.train import fit
 
     plan = Plan.from_tree(settings(arguments))
+    check_device(plan.train.device)
     out = arguments.out or default_out(plan)
     Run.check(out, plan, resume=arguments.resume, force=arguments.force)
     experiment = prepare(plan)
