@@ -53,7 +53,7 @@ TABLES = {
         noises=("mislabel:0.4",),
         methods=("bce", "balancemix"),
         seeds=(0,),
-        flags=("--epochs", "10", "--image-size", "96", "--workers", "1"),
+        flags=("--epochs", "8", "--image-size", "96", "--workers", "0"),
         threads=1,
         at_once=2,
     ),

@@ -21,7 +21,7 @@ def batch_loss(f, Y):
     total = 0.0
     for i in range(len(Y)):
         for k in range(len(Y[i])):
-            total += bce(f[i][k], Y[i][k])
+            total += bce(f[i][k], float(Y[i][k]))
     return total / len(Y)
 
 
