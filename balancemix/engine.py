@@ -39,7 +39,7 @@ class Engine:
         if self.tracked and run is not None:
             self.accelerator.init_trackers("balancemix", config=_flat(plan.tree()))
         # Channels last suits the convolutions of CPUs and GPUs; other weights are left alone.
-        self.bare = model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.bare = model = model.to(memory_format=torch.channels_last)
         self.ema: AveragedModel | None = None
         if train.ema:
             average = get_ema_multi_avg_fn(train.ema)  # type: ignore[no-untyped-call]

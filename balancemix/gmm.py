@@ -62,14 +62,15 @@ class Mixtures:
         positive = labels > 0
 
         def of_side(values: Tensor) -> Tensor:  # (2, K) -> N×K
-            values = values.to(losses.device, losses.dtype)
+            values = values.to(losses.device, torch.float64)
             return torch.where(positive, values[1], values[0])
 
-        held = losses.maximum(of_side(low)).minimum(of_side(high))
+        held = losses.double().maximum(of_side(low)).minimum(of_side(high))
         to_clean = (held - of_side(mean[..., 0])).square() * of_side(precision[..., 0])
         to_noisy = (held - of_side(mean[..., 1])).square() * of_side(precision[..., 1])
         log_odds = of_side(-odds.diff(dim=-1)[..., 0]) + 0.5 * (to_noisy - to_clean)
-        return torch.where(of_side(self.guard) > 0, 1.0, log_odds.sigmoid())
+        clean = torch.where(of_side(self.guard) > 0, 1.0, log_odds.sigmoid())
+        return clean.to(losses.dtype)
 
 
 def clean_probability(
@@ -135,7 +136,8 @@ def fit_mixtures(
     guard[constant] = Guard.CONSTANT
     guard[few] = Guard.FEW
     broken = ~torch.isfinite(torch.cat([share, mean, variance], 1)).all(1)
-    broken |= (share < 1 / rows[usable, None]).any(1) | (variance <= 0).any(1)
+    # A component of one label is judged like any other; rounding must not decide.
+    broken |= (share * rows[usable, None] < 1 - 1e-6).any(1) | (variance <= 0).any(1)
     alike = mean.diff(dim=1)[:, 0] < separation * variance.sqrt().sum(1)
     fitted = torch.where(alike, Guard.OVERLAPPING, Guard.FITTED)
     guard[usable] = torch.where(broken, Guard.EMPTY, fitted).to(torch.uint8)

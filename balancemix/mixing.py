@@ -16,7 +16,7 @@ def draw_lambda(
     """
     if alpha < 0:
         raise ValueError(f"alpha must not be negative, it is {alpha}")
-    if alpha == 0:
+    if alpha < 0.01:  # λ' is 0 or 1, to the precision of a float
         return torch.ones(pairs, dtype=dtype)
     # A Beta variable is a share of two Gamma variables; torch draws those from a generator.
     shape = torch.full((2, pairs), alpha, dtype=torch.float64)

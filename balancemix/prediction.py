@@ -55,13 +55,9 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def loader(data: Dataset[Any], workers: int = 0, **order: Any) -> DataLoader[Any]:
-    """Make a loader; data that can hand out whole batches is not asked row by row."""
-    collate = _as_it_is if hasattr(data, "__getitems__") else None
+    """Make a loader, with the data's own `collate` if it has one."""
+    collate = getattr(data, "collate", None)
     return DataLoader(data, num_workers=workers, collate_fn=collate, **order)
-
-
-def _as_it_is(batch: Any) -> Any:
-    return batch
 
 
 def _run(
@@ -76,14 +72,15 @@ def _run(
     total = len(data)  # type: ignore[arg-type]
     batches = [range(i, min(i + batch_size, total)) for i in range(0, total, batch_size)]
     mine = [list(batch) for batch in batches[distributed.rank() :: distributed.world()]]
+    idle = total > 0 and not mine  # more processes than batches: learn K, add nothing
     result: Tensor | None = None
     with evaluating(model):
-        for x, index in loader(data, workers, batch_sampler=mine):
+        for x, index in loader(data, workers, batch_sampler=[[0]] if idle else mine):
             views = [x] if isinstance(x, Tensor) else x
             said = torch.stack([transform(model(v.to(device)).float()) for v in views]).mean(0)
             if result is None:
                 result = torch.zeros(total, said.shape[1])
-            result[index] = said.cpu()
+            result[index] = said.cpu() * (not idle)
             if advance is not None:
                 advance(len(index))
     if result is None:

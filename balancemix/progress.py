@@ -84,10 +84,9 @@ class Bar:
     def advance(self, steps: int = 1) -> None:
         """Move the bar, with its rate and time left."""
         self.done += steps
-        seconds = time.monotonic() - self.start
-        rate = self.done / max(seconds, 1e-9)
+        rate = self.done / max(time.monotonic() - self.start, 1e-9)
         left = f"{rate:.3g}/s  {clock((self.total - self.done) / rate)} left"
-        self.bar.update(self.task, advance=steps, left=left)
+        self.bar.update(self.task, completed=self.done, left=left)
 
     def say(self, **facts: float) -> None:
         """Show facts behind the bar."""

@@ -100,8 +100,12 @@ class Run:
 
     def read_arrays(self, name: str) -> dict[str, np.ndarray[Any, Any]]:
         """Read one of the run's .npz files."""
-        with np.load(self._existing(name), allow_pickle=False) as arrays:
-            return dict(arrays)
+        path = self._existing(name)
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                return dict(arrays)
+        except Exception as error:  # zip, zlib and NumPy's header parser each raise their own
+            raise InputError(f"{path}: cannot be read; `train --resume` writes it anew") from error
 
     def truth(self) -> Tensor | None:
         """Read the labels before noise, if noise was added."""
@@ -134,7 +138,10 @@ class Run:
         path = self.path / "checkpoint.pt"
         if not path.exists():
             return None
-        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        try:
+            state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        except Exception as error:  # a damaged file fails in zip, in pickle or in torch
+            raise InputError(f"{path}: cannot be read; --force begins anew") from error
         return state
 
     def save_model(self, weights: Mapping[str, Tensor]) -> None:

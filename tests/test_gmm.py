@@ -16,14 +16,6 @@ from tests.reference import balancemix as reference
 EXACT, BINNED, LARGE = 900, 3_000, 20_000  # up to 1,024 rows every loss is a point of its own
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def normal(*parts):
     """Losses around `mean` with `deviation`, a share of the rows each."""
 

@@ -54,7 +54,7 @@ def test_full_confidence_in_every_given_label_gives_uniform_odds(power):
 @pytest.mark.parametrize("score", ["paper", "positive-mean", "inverse-frequency"])
 def test_a_high_power_of_float32_confidences_of_80_classes_is_finite(score):
     confidence, labels = drawn(1, n=400, k=80, rate=0.04)
-    confidence = (0.05 * confidence + 0.9 * labels).float()
+    confidence = (0.05 * confidence + torch.linspace(0.1, 0.9, 80) * labels).float()
     odds = minority_odds(confidence, labels, 30, score)
     assert odds.isfinite().all()
     assert (odds > 0).all()

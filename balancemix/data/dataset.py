@@ -52,9 +52,12 @@ class Rows(Dataset[tuple[Input, int]]):
     `labels` (uint8) are as annotated and may be wrong; `truth` is only for scoring, no method ever
     receives it. The index in a batch is the position in these rows, also after `subset`.
 
+    Rows are asked for a whole batch at a time; `collate` tells a loader to leave it as it is.
     What an augmented view looks like depends on the seed and the batch's list of indices alone:
     not on worker processes, nor on torch's global generator, which stays as it was.
     """
+
+    collate = staticmethod(as_is)
 
     def __init__(
         self,

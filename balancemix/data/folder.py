@@ -133,9 +133,8 @@ def read_classes(file: Path, labels_file: Path, entries: list[Entry]) -> list[st
 def _usable(file: Path, entries: list[Entry], skip: bool) -> tuple[list[Entry], list[Path]]:
     """Check every image before training does, so that one run shows all that is wrong."""
     kept, paths, bad = [], [], []
-    for entry in entries:
-        path = images.find(file.parent, entry.image)
-        complaint = images.complaint(path)
+    found = [images.find(file.parent, entry.image) for entry in entries]
+    for entry, path, complaint in zip(entries, found, images.complaints(found), strict=True):
         if complaint is None:
             kept.append(entry)
             paths.append(path)

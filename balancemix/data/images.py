@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from balancemix.errors import InputError
+from balancemix.progress import progress
 from balancemix.wording import suggest
 
 if TYPE_CHECKING:
@@ -27,6 +28,16 @@ def find(folder: Path, name: str) -> Path:
     """
     inside = folder / "images" / name
     return inside if not (folder / name).is_file() and inside.is_file() else folder / name
+
+
+def complaints(paths: Sequence[Path]) -> list[str | None]:
+    """Say of each image why it cannot be read, or None."""
+    found = []
+    with progress("checking images", len(paths)) as show:
+        for path in paths:
+            found.append(complaint(path))
+            show.advance()
+    return found
 
 
 def complaint(path: Path) -> str | None:

@@ -57,7 +57,7 @@ def _images(folder: Path, skip_bad: bool) -> list[Path]:
     found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in ENDINGS)
     if not found:
         raise InputError(f"{folder}: holds no image ({', '.join(sorted(ENDINGS))})")
-    complaints = {path: images.complaint(path) for path in found}
+    complaints = dict(zip(found, images.complaints(found), strict=True))
     bad = [f"{path.name!r} ({why})" for path, why in complaints.items() if why is not None]
     if bad:
         message = f"{folder}: {len(bad)} of {len(found)} images cannot be read: {listing(bad)}"

@@ -46,7 +46,7 @@ class BalanceMix(Method):
     trust_positives: given positives are never doubted (for data whose labels are only missing).
     score, power: see `minority_odds`. mixture, fewest, separation: see `fit_mixtures`.
     relabel_weight: re-labelled labels count fully ("one") or by their "confidence".
-    blend: weigh each of the two mixed rows by its own weights, not both by the random row's.
+    blend: mix the weights of the two rows as their labels are, rather than use the random row's.
     warmup_mix: off, the warm-up is plain BCE, as the paper's §4.3 (not its Algorithm 1) says.
     """
 
@@ -122,11 +122,10 @@ class BalanceMix(Method):
 
         pairs = len(x) if self.lambda_per == "pair" else 1
         lam = draw_lambda(self.alpha, self.generator, pairs)
-        logits = model(mix(x, other, lam))
         if self.blend:
-            each = weight * self.criterion(logits, target)
-            return self.reduce(mix(each, other_weight * self.criterion(logits, wanted), lam))
-        # The random row dominates the mix, so its reliability is the mixture's (§4.3).
+            weight = mix(weight, other_weight, lam)
+        # Otherwise the reliability is the random row's, which dominates the mix (§4.3).
+        logits = model(mix(x, other, lam))
         return self.reduce(weight * self.criterion(logits, mix(target, wanted, lam)))
 
     def refine(self, model: nn.Module, x: Input, index: Tensor) -> tuple[Tensor, Tensor]:
@@ -152,10 +151,16 @@ class BalanceMix(Method):
     def end_epoch(
         self, confidence: Tensor | None = None, view_confidence: Tensor | None = None
     ) -> dict[str, float]:
-        """Renew odds (Eqs. 2–4), mixtures (Eqs. 6–8) and the table; count what was decided."""
+        """Renew odds (Eqs. 2–4), mixtures (Eqs. 6–8) and the table; count what was decided.
+
+        Without `view_confidence` the table's record of re-labelling rests on the plain confidence.
+        """
         if confidence is None:
             raise ValueError("BalanceMix.end_epoch needs the N×K confidence on the training data")
         confidence = confidence.detach().cpu().float()
+        if confidence.shape != self.table.given.shape or not bool(confidence.isfinite().all()):
+            found = f"{tuple(confidence.shape)}, {int((~confidence.isfinite()).sum())} not finite"
+            raise ValueError(f"confidence must be N×K and finite as the labels are, it is {found}")
         table, facts = self.table, super().end_epoch()
         if self.odds is not None:
             self.odds = minority_odds(confidence, table.given, self.power, self.score)

@@ -146,11 +146,12 @@ def loss(model, x_R, y_R, x_M, y_M, lam, reliability_R, p_G_R):
 
 
 def blended_loss(model, x_R, y_R, x_M, y_M, lam, weight_R, weight_M):
-    """Not of the paper: each row of a pair brings its own weights to its own share of the loss."""
+    """Not of the paper: the weights of a pair are mixed as its labels are."""
     total = 0.0
     for i in range(len(x_R)):
         f = model(mix(x_R[i], x_M[i], lam[i]))
+        y = mix(y_R[i], y_M[i], lam[i])
         for k in range(len(f)):
-            total += lam[i] * weight_R[i][k] * bce(f[k], y_R[i][k])
-            total += (1 - lam[i]) * weight_M[i][k] * bce(f[k], y_M[i][k])
+            weight = lam[i] * weight_R[i][k] + (1 - lam[i]) * weight_M[i][k]
+            total += weight * bce(f[k], y[k])
     return total / len(x_R)
