@@ -1,4 +1,4 @@
-"""Make the tables of docs/results.md: `make results` (features) and `… results.py pixels`.
+"""Make the tables of docs/results.md: `make results`, or `results.py NAME …` for some of them.
 
 Every row is `balancemix train` with the settings below, one setting for all methods. Finished runs
 are kept under runs/results and never repeated; a killed one goes on.
@@ -48,6 +48,15 @@ TABLES = {
         threads=1,
         at_once=2,
     ),
+    "digits": Table(
+        data="digits",
+        noises=("mislabel:0.4",),
+        methods=("bce", "mixup", "balancemix"),
+        seeds=(0, 1, 2),
+        flags=("--epochs", "30"),
+        threads=1,
+        at_once=2,
+    ),
     "pixels": Table(
         data="coco160",
         noises=("mislabel:0.4",),
@@ -62,10 +71,10 @@ TABLES = {
 
 def main(names: list[str]) -> None:
     """Run what is missing and write the tables asked for."""
-    if not SHARED.is_dir():
-        sys.exit(f"{SHARED} is not there: the tables are made from the images described in it")
-    for name in names or ["features"]:
+    for name in names or TABLES:
         table = TABLES[name]
+        if table.data != "digits" and not (SHARED / table.data).exists():
+            sys.exit(f"{SHARED / table.data} is not there: the table {name!r} is made from it")
         jobs = [
             (noise, method, seed)
             for seed in table.seeds
@@ -88,7 +97,8 @@ def train(name: str, table: Table, noise: str, method: str, seed: int) -> None:
     out = directory(name, noise, method, seed)
     if (out / "metrics.json").exists():
         return
-    command = [sys.executable, "-m", "balancemix", "train", f"../shared/data/{table.data}"]
+    data = table.data if table.data == "digits" else f"../shared/data/{table.data}"
+    command = [sys.executable, "-m", "balancemix", "train", data]
     command += ["--method", method, "--noise", noise, "--seed", str(seed), "--out", str(out)]
     command += [*table.flags, "--resume"]
     environment = {**os.environ, "OMP_NUM_THREADS": str(table.threads)}
