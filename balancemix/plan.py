@@ -7,7 +7,10 @@ The section `method` holds the name of a method and its own hyper-parameters.
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
+import os
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -128,11 +131,26 @@ def make_method(section: Mapping[str, Any]) -> Method:
     """
     if not isinstance(section, Mapping):
         raise InputError(f"method must be a section with a name, it is {section!r}")
-    name = section.get("name", "balancemix")
-    if name not in METHODS:
-        raise InputError(f"unknown method {name!r}; {suggest(str(name), list(METHODS))}")
     settings = {key: value for key, value in section.items() if key != "name"}
-    return read_into(METHODS[name], settings, "method.")
+    return read_into(find_method(str(section.get("name", "balancemix"))), settings, "method.")
+
+
+def find_method(name: str) -> type[Method]:
+    """Look up a method by its name, or import a stranger's by `package.module:Class`."""
+    if name in METHODS:
+        return METHODS[name]
+    module, colon, kind = name.partition(":")
+    if not colon:
+        raise InputError(f"unknown method {name!r}; {suggest(name, list(METHODS))}")
+    if os.getcwd() not in sys.path:  # where people keep a module of their own
+        sys.path.append(os.getcwd())
+    try:
+        found = getattr(importlib.import_module(module), kind)
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"--method {name}: cannot be imported ({error})") from error
+    if not (isinstance(found, type) and issubclass(found, Method)):
+        raise InputError(f"--method {name}: is no subclass of balancemix.Method")
+    return found
 
 
 def read_tree(path: Path) -> dict[str, Any]:
