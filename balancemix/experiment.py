@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,12 @@ from torch import nn
 
 from balancemix import noise
 from balancemix.data import FeatureRows, Rows, Splits, load
+from balancemix.data.dry import RandomImages
 from balancemix.errors import InputError
 from balancemix.model import build_model, normalisation
 from balancemix.plan import Plan
 from balancemix.run import Run
+from balancemix.train import fit
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,8 @@ def load_rows(plan: Plan, path: str | Path) -> Splits:
     return load(
         path,
         skip_bad=data.skip_bad,
+        unannotated=data.unannotated,
+        difficult=data.difficult,
         holdout=data.holdout,
         seed=plan.seed,
         **viewing(plan, path),
@@ -97,6 +102,27 @@ def make_model(plan: Plan, rows: Rows, *, pretrained: bool) -> nn.Module:
         hidden=plan.model.hidden,
         dropout=plan.model.dropout,
         **shape,
+    )
+
+
+def try_out(plan: Plan, classes: int = 80) -> str:
+    """Train the plan's model for two epochs of two steps on random images, and say how it went.
+
+    Weights are random too: a plan must start on a machine without a network.
+    """
+    short = Plan.from_tree(plan.tree())
+    short.train.epochs, short.train.batch_size = 2, 2
+    if hasattr(short.method, "warmup"):
+        short.method.warmup = 1
+    rows = RandomImages(4, classes, plan.data.size)
+    begin = time.perf_counter()
+    model, metrics = fit(lambda: make_model(plan, rows, pretrained=False), rows, rows, short)
+    weights = sum(parameter.numel() for parameter in model.parameters())
+    seconds = time.perf_counter() - begin
+    name = plan.tree()["method"]["name"]
+    return (
+        f"{name} on {plan.model.backbone} at {plan.data.size} pixels, {weights / 1e6:.1f} million "
+        f"weights: {metrics['epochs']} short epochs on random images in {seconds:.1f} s"
     )
 
 

@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from balancemix.commands import audit, demo, evaluate, export, noise, predict, stats, train
+from balancemix.commands import (
+    audit,
+    demo,
+    evaluate,
+    export,
+    noise,
+    predict,
+    presets,
+    stats,
+    train,
+)
 
 COMMANDS: dict[str, ModuleType] = {
     "demo": demo,
@@ -18,4 +28,5 @@ COMMANDS: dict[str, ModuleType] = {
     "noise": noise,
     "audit": audit,
     "export": export,
+    "presets": presets,
 }

@@ -58,7 +58,8 @@ def run(arguments: argparse.Namespace) -> None:
     if set(rows.classes) != set(classes):
         strange = sorted(set(rows.classes) ^ set(classes))[:5]
         raise InputError(f"{arguments.data}: other classes than the run's: {', '.join(strange)}")
-    labels = rows.labels[:, [rows.classes.index(name) for name in classes]]
+    known = rows.labels if rows.truth is None else rows.truth
+    labels = known[:, [rows.classes.index(name) for name in classes]]
     with progress("evaluate", len(rows)) as show:
         logits = predict_logits(trained_model(run_, rows), rows.plain, advance=show.advance)
     truth = run_.truth()
@@ -77,6 +78,6 @@ def run(arguments: argparse.Namespace) -> None:
     lines = [[name, f"{value:.2f}"] for name, value in result.items()]
     console().print(make_table(title, ("score", "%"), lines))
     if arguments.per_class:
-        counted = labels.sum(0).tolist()
+        counted = (labels == 1).sum(0).tolist()
         lines = [[n, str(c), f"{a:.1f}"] for n, c, a in zip(classes, counted, each, strict=True)]
         console().print(make_table("by class", ("class", "positives", "AP"), lines))

@@ -61,7 +61,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
     parser.add_argument("--force", action="store_true", help="begin anew over the run in --out")
     parser.add_argument("--json", action="store_true", help="print metrics.json, nothing else")
-    parser.add_argument("--plan", type=Path, metavar="TOML", help="settings from a file")
+    parser.add_argument(
+        "--plan", metavar="TOML", help="settings from a file, or a name of `balancemix presets`"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="try the plan for two steps on random images"
+    )
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="any setting, repeatable"
     )
@@ -77,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Train."""
     from balancemix.engine import check_device
-    from balancemix.experiment import prepare
+    from balancemix.experiment import prepare, try_out
     from balancemix.plan import Plan
     from balancemix.progress import progress
     from balancemix.run import Run
@@ -85,6 +90,9 @@ def run(arguments: argparse.Namespace) -> None:
 
     plan = Plan.from_tree(settings(arguments))
     check_device(plan.train.device)
+    if arguments.dry_run:
+        print(try_out(plan))
+        return
     out = arguments.out or default_out(plan)
     Run.check(out, plan, resume=arguments.resume, force=arguments.force)
     experiment = prepare(plan)
@@ -106,6 +114,7 @@ def settings(arguments: argparse.Namespace) -> dict[str, Any]:
     """Merge, each over the last: a stored plan to resume, --plan, flags, --set."""
     from balancemix.errors import InputError
     from balancemix.plan import read_tree
+    from balancemix.presets import presets
     from balancemix.settings import parse_assignment, put
 
     tree: dict[str, Any] = {}
@@ -115,7 +124,8 @@ def settings(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.resume and stored is not None and stored.exists():
         tree = read_tree(stored)
     if arguments.plan:
-        for key, value in read_tree(arguments.plan).items():
+        path = presets().get(arguments.plan, Path(arguments.plan))
+        for key, value in read_tree(path).items():
             if isinstance(value, dict) and isinstance(tree.get(key), dict):
                 tree[key] |= value
             else:
@@ -132,7 +142,7 @@ def settings(arguments: argparse.Namespace) -> dict[str, Any]:
         put(tree, ["data", "skip_bad"], True)
     for assignment in arguments.set:
         put(tree, *parse_assignment(assignment))
-    if "path" not in tree.get("data", {}):
+    if "path" not in tree.get("data", {}) and not arguments.dry_run:
         raise InputError("name the DATA to train on: digits, a folder with labels.csv, or an .npz")
     return tree
 

@@ -1,0 +1,26 @@
+"""Random images with random labels, to try a plan without its data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from balancemix.data.dataset import Rows, batch_seed
+
+
+class RandomImages(Rows):
+    """Rows of noise, (B, 3, size, size); every class has positives and negatives."""
+
+    def __init__(self, count: int, classes: int, size: int) -> None:
+        generator = torch.Generator().manual_seed(0)
+        labels = (torch.rand(count, classes, generator=generator) < 0.5).to(torch.uint8)
+        labels[0], labels[1] = 1, 0
+        super().__init__(labels, [f"class {k}" for k in range(classes)])
+        self.size = size
+
+    def _draw(self, index: Sequence[int]) -> list[Tensor]:
+        generator = torch.Generator().manual_seed(batch_seed(self.seed, index))
+        shape = (len(index), 3, self.size, self.size)
+        return [torch.randn(shape, generator=generator) for _ in range(max(self.views, 1))]
