@@ -81,7 +81,7 @@ class BalanceMix(Method):
     def start(self, labels: Tensor, epochs: int, seed: int = 0) -> Self:
         """Begin with uniform odds and every label trusted."""
         super().start(labels, epochs, seed)
-        self.warm = epochs // 5 if self.warmup is None else self.warmup
+        self.warm = max(round(epochs / 5), 1) if self.warmup is None else self.warmup
         self.mixtures: Mixtures | None = None
         if self.mix and self.minority:
             self.odds = torch.full((len(labels),), 1 / len(labels), dtype=torch.float64)
