@@ -1,4 +1,4 @@
-"""Models: a timm backbone, or standardised features, under one of three heads."""
+"""Models: a timm backbone, or standardised features, under one of four heads."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from torch import Tensor, nn
 from balancemix.errors import InputError
 from balancemix.ml_decoder import MLDecoder
 from balancemix.pretrained import fetchable, lite0_state
+from balancemix.query2label import Query2Label
 from balancemix.wording import suggest
 
 if TYPE_CHECKING:
     from timm.models import PretrainedCfg
 
 LITE0 = "tf_efficientnet_lite0"
-HEADS = ("linear", "mlp", "ml-decoder")
+HEADS = ("linear", "mlp", "ml-decoder", "query2label")
+UNPOOLED = ("ml-decoder", "query2label")
 
 Statistics = tuple[Tensor, Tensor]
 Channels = tuple[float, float, float]
@@ -86,10 +88,11 @@ def build_model(
 
     The head is "mlp" for features and "linear" for images unless named. On images "linear" and
     "mlp" take timm's own pooling (the mean over a convolutional map; the class token, the mean or
-    an attention pool for a transformer, whichever it was trained with), "ml-decoder" takes the
-    map or all tokens. `hidden` and `dropout` belong to "mlp"; `standardise`, the mean and standard
-    deviation of each column, to features. Transformers are built for `image_size`; other
-    backbones are only tried at that size.
+    an attention pool for a transformer, whichever it was trained with), "ml-decoder" and
+    "query2label" take the map or all tokens. `hidden` belongs to "mlp" and is the width of
+    "query2label", `dropout` belongs to "mlp"; `standardise`, the mean and standard deviation of
+    each column, to features. Transformers are built for `image_size`; other backbones are only
+    tried at that size.
 
     >>> build_model(classes=3, features=8, hidden=16)(torch.zeros(2, 8)).shape
     torch.Size([2, 3])
@@ -100,7 +103,7 @@ def build_model(
     if classes < 1 or (features is not None and features < 1):
         raise InputError(f"classes={classes}, features={features}: give at least one of each")
     if features is None:
-        body, width = _backbone(backbone, head != "ml-decoder", pretrained, image_size)
+        body, width = _backbone(backbone, head not in UNPOOLED, pretrained, image_size)
     else:
         body, width = Standardise(features, standardise), features
     return Classifier(body, _head(head, width, classes, hidden, dropout))
@@ -121,6 +124,8 @@ def normalisation(backbone: str) -> tuple[Channels, Channels]:
 def _head(head: str, width: int, classes: int, hidden: int, dropout: float) -> nn.Module:
     if head == "ml-decoder":
         return MLDecoder(width, classes)
+    if head == "query2label":
+        return Query2Label(width, classes, width=hidden, feedforward=4 * hidden)
     if head == "linear":
         return nn.Linear(width, classes)
     return nn.Sequential(

@@ -28,11 +28,13 @@ from balancemix.wording import suggest
 class DataPlan:
     """Where the rows come from and how they are shown to the model.
 
-    path: `digits`, a folder with labels.csv, or an .npz file. size: images are squashed to
-    size × size pixels. augment: what makes a view of an image. feature_dropout, feature_noise:
-    what makes a view of a feature row. holdout: share scored on where the data names no split.
-    groups: many/medium/few by the paper's 10,000 and 1,000 positives, or "auto", thirds of the
-    classes. workers: loading processes; none is a good number for the kind of data.
+    path: `digits`, a folder with labels.csv or of COCO, VOC or DeepFashion, or an .npz file. size:
+    images are squashed to size × size pixels. augment: what makes a view of an image.
+    feature_dropout, feature_noise: what makes a view of a feature row. holdout: share scored on
+    where the data names no split. groups: many/medium/few by the paper's 10,000 and 1,000
+    positives, or "auto", thirds of the classes. unannotated: what becomes of COCO's images without
+    any annotation. difficult: what VOC's difficult objects are in evaluation; in training they are
+    negative. workers: loading processes; none is a good number for the kind of data.
     """
 
     path: str = "digits"
@@ -43,17 +45,20 @@ class DataPlan:
     holdout: float = 0.2
     groups: Literal["auto", "paper"] = "auto"
     skip_bad: bool = False
+    unannotated: Literal["drop", "keep"] = "drop"
+    difficult: Literal["ignore", "negative"] = "ignore"
     workers: int | None = None
 
 
 @dataclass(kw_only=True)
 class ModelPlan:
     """What is trained. backbone: any timm name, for images. head: none is linear for images and
-    mlp for features; ml-decoder is for both. hidden, dropout: of the mlp. pretrained: ImageNet.
+    mlp for features; ml-decoder and query2label are for both. hidden: of the mlp, or the width of
+    query2label. dropout: of the mlp. pretrained: ImageNet.
     """
 
     backbone: str = "tf_efficientnet_lite0"
-    head: Literal["linear", "mlp", "ml-decoder"] | None = None
+    head: Literal["linear", "mlp", "ml-decoder", "query2label"] | None = None
     pretrained: bool = True
     hidden: int = 2048
     dropout: float = 0.0

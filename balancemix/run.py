@@ -54,7 +54,8 @@ class Run:
             raise InputError(
                 f"{path}: already holds a run; pass --resume to go on, or --force to begin anew"
             )
-        differing = _differences(read_tree(path / "plan.json"), plan.tree())
+        # Both written out whole: a setting that is newer than the run had its default then.
+        differing = _differences(Run(path).plan.tree(), plan.tree())
         if differing:
             raise InputError(f"{path}: cannot resume with another plan: {differing}")
 

@@ -58,18 +58,18 @@ def run(arguments: argparse.Namespace) -> None:
     if set(rows.classes) != set(classes):
         strange = sorted(set(rows.classes) ^ set(classes))[:5]
         raise InputError(f"{arguments.data}: other classes than the run's: {', '.join(strange)}")
-    known = rows.labels if rows.truth is None else rows.truth
-    labels = known[:, [rows.classes.index(name) for name in classes]]
+    truth = rows.labels if rows.truth is None else rows.truth
+    truth = truth[:, [rows.classes.index(name) for name in classes]]
     with progress("evaluate", len(rows)) as show:
         logits = predict_logits(trained_model(run_, rows), rows.plain, advance=show.advance)
-    truth = run_.truth()
-    counts = (torch.from_numpy(record["given"]) if truth is None else truth).sum(0)
+    clean = run_.truth()
+    counts = (torch.from_numpy(record["given"]) if clean is None else clean).sum(0)
     groups = class_groups(counts, plan.data.groups)
     result = evaluate(
-        logits, labels, groups, convention=convention, threshold=arguments.threshold,
+        logits, truth, groups, convention=convention, threshold=arguments.threshold,
         classes=classes,
     )  # fmt: skip
-    each = average_precision(logits, labels, convention).mul(100).tolist()
+    each = average_precision(logits, truth, convention).mul(100).tolist()
     if arguments.json:
         per_class = {"per_class": dict(zip(classes, each, strict=True))}
         print(json.dumps(result | (per_class if arguments.per_class else {}), indent=2))
@@ -78,6 +78,6 @@ def run(arguments: argparse.Namespace) -> None:
     lines = [[name, f"{value:.2f}"] for name, value in result.items()]
     console().print(make_table(title, ("score", "%"), lines))
     if arguments.per_class:
-        counted = (labels == 1).sum(0).tolist()
+        counted = (truth == 1).sum(0).tolist()
         lines = [[n, str(c), f"{a:.1f}"] for n, c, a in zip(classes, counted, each, strict=True)]
         console().print(make_table("by class", ("class", "positives", "AP"), lines))

@@ -1,10 +1,12 @@
-"""Data by name: the built-in digits, a folder of images, a file of features."""
+"""Data by name: built-in digits, a folder of images or a published set, a file of features."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from balancemix.data import digits, folder, npz
+from balancemix.data import coco, deepfashion, digits, folder, npz, voc
 from balancemix.data.dataset import (
     IMAGENET_MEAN,
     IMAGENET_STD,
@@ -32,6 +34,7 @@ __all__ = [
 ]
 
 BUILT_IN = ("digits", "digits:pixels")
+PUBLISHED = ("a folder of COCO", "of VOC", "of DeepFashion")
 
 
 def load(
@@ -44,14 +47,17 @@ def load(
     dropout: float = 0.1,
     noise: float = 0.1,
     skip_bad: bool = False,
+    unannotated: str = "drop",
+    difficult: str = "ignore",
     holdout: float = 0.2,
     seed: int = 0,
 ) -> Splits:
-    """Load `digits`, `digits:pixels`, a folder with labels.csv, or an .npz file.
+    """Load `digits`, `digits:pixels`, a folder with labels.csv, COCO, VOC or DeepFashion, an .npz.
 
     `size`, `augment`, `mean`, `std` and `skip_bad` are for images, `dropout` and `noise` make the
-    views of features. `holdout` is the share of rows to score on where the file names no split;
-    `seed` draws them, and the digits.
+    views of features. `unannotated` images of COCO are dropped or kept, `difficult` objects of VOC
+    are ignored in evaluation or negative. `holdout` is the share of rows to score on where the file
+    names no split; `seed` draws them, and the digits.
     """
     if str(data) in BUILT_IN:
         pixels = str(data) == "digits:pixels"
@@ -59,13 +65,26 @@ def load(
     path = Path(data).expanduser()
     rows: Rows
     if path.is_dir():
-        rows, split = folder.read(
-            path, size=size, augment=augment, mean=mean, std=std, skip_bad=skip_bad
-        )
+        read = _reader(path, unannotated, difficult)
+        rows, split = read(size=size, augment=augment, mean=mean, std=std, skip_bad=skip_bad)
     elif path.suffix == ".npz":
         rows, split = npz.read(path, dropout=dropout, noise=noise)
     else:
-        known = (*BUILT_IN, "a folder with labels.csv", "an .npz file")
+        known = (*BUILT_IN, "a folder with labels.csv", "an .npz file", *PUBLISHED)
         state = "is of no known kind" if path.exists() else "is not there"
         raise InputError(f"data {str(data)!r} {state}; {suggest(str(data), known)}")
     return divide(str(path), rows, split, holdout=holdout, seed=seed)
+
+
+def _reader(
+    path: Path, unannotated: str, difficult: str
+) -> Callable[..., tuple[Rows, list[str] | None]]:
+    """Recognise what a folder holds; a labels.csv comes first, and is asked for if nothing fits."""
+    if not (path / "labels.csv").is_file():
+        if coco.recognise(path):
+            return coco.read(path, unannotated=unannotated).rows
+        if voc.recognise(path):
+            return voc.read(path, difficult=difficult).rows
+        if deepfashion.recognise(path):
+            return deepfashion.read(path).rows
+    return partial(folder.read, path)

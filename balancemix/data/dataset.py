@@ -50,7 +50,8 @@ class Rows(Dataset[tuple[Input, int]]):
     """N rows with N×K labels; immutable, `with_views` and its kin return shallow copies.
 
     `labels` (uint8) are as annotated and may be wrong; `truth` is only for scoring, no method ever
-    receives it. The index in a batch is the position in these rows, also after `subset`.
+    receives it. As int8 it may hold −1, unknown, on rows that are only scored: that entry is left
+    out. The index in a batch is the position in these rows, also after `subset`.
 
     Rows are asked for a whole batch at a time; `collate` tells a loader to leave it as it is.
     What an augmented view looks like depends on the seed and the batch's list of indices alone:
@@ -73,8 +74,9 @@ class Rows(Dataset[tuple[Input, int]]):
 
     def _keep(self, labels: Tensor, truth: Tensor | None) -> None:
         shape = (len(self.names), len(self.classes))
-        for name, matrix in (("labels", labels), ("truth", truth)):
-            if matrix is not None and (matrix.shape != shape or matrix.dtype != torch.uint8):
+        kinds = {"labels": (labels, (torch.uint8,)), "truth": (truth, (torch.uint8, torch.int8))}
+        for name, (matrix, known) in kinds.items():
+            if matrix is not None and (matrix.shape != shape or matrix.dtype not in known):
                 found = f"{'×'.join(map(str, matrix.shape))} {matrix.dtype}"
                 raise InputError(f"{name} must be {shape[0]}×{shape[1]} uint8, they are {found}")
         self.labels, self.truth = labels, truth

@@ -62,7 +62,8 @@ def divide(
 ) -> Splits:
     """Divide rows by the split named for each, or, where there is none, at random.
 
-    Scored on is `test`, or else `val`, or else `valid`. Warns of classes that no row trains.
+    Scored on is `test`, or else `val`, or else `valid`. Warns of classes that no row trains. A
+    truth that may be unknown in places (int8) is for scoring alone: the training rows lose it.
 
     >>> rows = Rows(torch.eye(3, dtype=torch.uint8).repeat(2, 1), ["a", "b", "c"])
     >>> len(divide("here", rows, ["train"] * 4 + ["val"] * 2).test)
@@ -74,6 +75,9 @@ def divide(
     parts = {name: rows.subset(torch.tensor(i)) for name, i in found.items() if i}
     if "train" not in parts:
         raise InputError(f"{source}: no rows to train on; give some of them the split 'train'")
+    train = parts["train"]
+    if train.truth is not None and train.truth.dtype == torch.int8:
+        parts["train"] = train.with_labels(train.labels, None)
     scored = next((parts[name] for name in NAMES[1:] if name in parts), None)
     if scored is None:
         raise InputError(

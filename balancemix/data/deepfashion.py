@@ -1,0 +1,89 @@
+"""DeepFashion, attribute benchmark, fine annotations: 26 attributes in `Anno_fine`.
+
+`{train,val,test}.txt` name an image a line, `{train,val,test}_attr.txt` hold its 0s and 1s on the
+same line, `list_attr_cloth.txt` names the columns. As in the paper train and val train (16,000
+images) and test is scored on (4,000).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from balancemix.data.catalogue import Catalogue, read_lines
+from balancemix.data.splits import check_classes
+from balancemix.errors import InputError
+
+SPLITS = {"train": "train", "val": "train", "test": "test"}
+WHOLE = "unpack all of Anno_fine"
+
+
+def recognise(folder: Path) -> bool:
+    """Say whether a folder holds the fine annotations of DeepFashion.
+
+    >>> recognise(Path("nowhere"))
+    False
+    """
+    return (folder / "Anno_fine").is_dir()
+
+
+def read(folder: Path) -> Catalogue:
+    """Read the labels of all splits."""
+    home = folder / "Anno_fine"
+    classes = _read_names(home / "list_attr_cloth.txt")
+    paths: list[Path] = []
+    split: list[str] = []
+    labels = []
+    for part, ours in SPLITS.items():
+        file = home / f"{part}.txt"
+        names = [line.strip() for line in read_lines(file, WHOLE)]
+        if "" in names:
+            raise InputError(f"{file} line {names.index('') + 1}: names no image")
+        attributes = home / f"{part}_attr.txt"
+        found = _read_attributes(attributes, len(classes))
+        if len(found) != len(names):
+            raise InputError(
+                f"{attributes}: has {len(found)} lines where {file.name} has {len(names)}; {WHOLE}"
+            )
+        paths += [_find(folder, name) for name in names]
+        split += [ours] * len(names)
+        labels.append(found)
+    return Catalogue(folder, paths, torch.cat(labels), classes, split)
+
+
+def _find(folder: Path, name: str) -> Path:
+    """Images are named from `img` on, which the archive puts into `Img`."""
+    inside = folder / "Img" / name
+    return (
+        inside if not (folder / name).parent.is_dir() and inside.parent.is_dir() else folder / name
+    )
+
+
+def _read_names(file: Path) -> list[str]:
+    """Read a line with the count, a header, then a name and its type on each line."""
+    lines = read_lines(file, WHOLE)
+    names = []
+    for line, text in enumerate(lines[2:], start=3):
+        name, *kind = text.rsplit(maxsplit=1)  # of the 1,000 coarse names many are of two words
+        if len(kind) != 1 or not kind[0].isdecimal():
+            raise InputError(f"{file} line {line}: {text!r} is not a name and the number of a type")
+        names.append(name)
+    if lines[0].strip() != str(len(names)):
+        raise InputError(f"{file} line 1: {lines[0]!r} is not the count of the {len(names)} names")
+    check_classes(str(file), names)
+    return names
+
+
+def _read_attributes(file: Path, count: int) -> Tensor:
+    rows = []
+    for line, text in enumerate(read_lines(file, WHOLE), start=1):
+        cells = text.split()
+        wrong = next((cell for cell in cells if cell not in ("0", "1")), None)
+        if wrong is not None:
+            raise InputError(f"{file} line {line}: {wrong!r} is neither 0 nor 1")
+        if len(cells) != count:
+            raise InputError(f"{file} line {line}: has {len(cells)} values, {count} are named")
+        rows.append([int(cell) for cell in cells])
+    return torch.tensor(rows, dtype=torch.uint8)
