@@ -1,4 +1,9 @@
-"""Element-wise losses: B×K logits and targets in, B×K losses out."""
+"""Element-wise losses: B×K logits and targets in, B×K losses out.
+
+Every loss of a label is written by its two sides, −log p and −log(1 − p), each with its share of
+the target. So a target may be soft (Mixup's is), and a loss that has BCE as a special case equals
+it to the last bit. Half precision is computed in float32.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +24,101 @@ def bce(logits: Tensor, target: Tensor) -> Tensor:
     return F.binary_cross_entropy_with_logits(logits, target, reduction="none")
 
 
+def sides(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute −log p and −log(1 − p): what a present label costs, and what an absent one.
+
+    >>> sides(torch.tensor([1.0]))
+    (tensor([0.3133]), tensor([1.3133]))
+    """
+    logits = widened(logits)
+    return bce(logits, torch.ones_like(logits)), bce(logits, torch.zeros_like(logits))
+
+
+def focal(logits: Tensor, target: Tensor, gamma: float = 2.0) -> Tensor:
+    """Focal loss: BCE weighted by (1 − p)^γ where a label is present, by p^γ where it is absent.
+
+    >>> focal(torch.zeros(1, 2), torch.tensor([[0.0, 1.0]]))
+    tensor([[0.1733, 0.1733]])
+    """
+    present, absent = sides(logits)
+    # (1 − p)^γ is exp(−γ·absent), which has a gradient even where p is 0 or 1 to a float.
+    positive, negative = (-gamma * absent).exp() * present, (-gamma * present).exp() * absent
+    return target * positive + (1 - target) * negative
+
+
+def asl(
+    logits: Tensor,
+    target: Tensor,
+    gamma_negative: float = 4.0,
+    gamma_positive: float = 0.0,
+    clip: float = 0.05,
+    detach: bool = True,
+) -> Tensor:
+    """Asymmetric loss: a focal loss with a γ for each side, free for absent labels with p < clip.
+
+    `detach` keeps gradients out of the focusing weights, as its authors train it.
+
+    >>> asl(torch.tensor([[-4.0, 0.0]]), torch.zeros(1, 2))
+    tensor([[0.0000, 0.0245]])
+    """
+    present, absent = sides(logits)
+    positive_weight = (-gamma_positive * absent).exp()
+    if clip > 0:
+        shifted = (widened(logits).sigmoid() - clip).clamp(min=0)  # no gradient below the clip
+        negative_weight, absent = shifted**gamma_negative, -torch.log1p(-shifted)
+    else:  # without the shift, p may be 1 to a float, and only the logits know the logarithm
+        negative_weight = (-gamma_negative * present).exp()
+    if detach:
+        positive_weight, negative_weight = positive_weight.detach(), negative_weight.detach()
+    # Departure: the published code makes one weight of a soft target's two sides, which is neither.
+    return target * positive_weight * present + (1 - target) * negative_weight * absent
+
+
+def hill(
+    logits: Tensor, target: Tensor, gamma: float = 2.0, margin: float = 1.0, bound: float = 1.5
+) -> Tensor:
+    """Hill loss: focal on p' = σ(z − margin) if present, (bound − p)·p² if absent.
+
+    With the bound at 1.5 an absent label that the model is sure of (p near 1) is hardly learned.
+
+    >>> hill(torch.tensor([[0.0, 1.0]]), torch.tensor([[0.0, 1.0]]))
+    tensor([[0.2500, 0.1733]])
+    """
+    logits = widened(logits)
+    present, absent = sides(logits - margin)
+    confidence = logits.sigmoid()
+    positive = (-gamma * absent).exp() * present
+    return target * positive + (1 - target) * (bound - confidence) * confidence**2
+
+
+def splc(
+    logits: Tensor, target: Tensor, tau: float = 0.6, margin: float = 1.0, gamma: float = 2.0
+) -> Tensor:
+    """Focal loss that takes absent labels with p > tau for present, and a margin off present ones.
+
+    At tau = 1 no label is corrected. A corrected label has no margin.
+
+    >>> splc(torch.tensor([[0.0, 1.0, 1.0]]), torch.tensor([[0.0, 0.0, 1.0]]))
+    tensor([[0.1733, 0.0227, 0.1733]])
+    """
+    logits = widened(logits)
+    ones = torch.ones_like(logits)
+    missing = (logits.sigmoid() > tau).to(logits.dtype)
+    given_positive = focal(logits - margin, ones, gamma)
+    return target * given_positive + (1 - target) * focal(logits, missing, gamma)
+
+
+def entropy(logits: Tensor) -> Tensor:
+    """Entropy of the prediction: what BCE expects to be if the model is right.
+
+    >>> entropy(torch.tensor([[0.0, 9.0]]))
+    tensor([[0.6931, 0.0012]])
+    """
+    logits = widened(logits)
+    present, absent = sides(logits)
+    return logits.sigmoid() * present + (-logits).sigmoid() * absent
+
+
 def bce_of_confidence(confidence: Tensor, labels: Tensor) -> Tensor:
     """Binary cross-entropy of hard labels under predicted probabilities, as Eqs. 6–8 need it.
 
@@ -27,3 +127,8 @@ def bce_of_confidence(confidence: Tensor, labels: Tensor) -> Tensor:
     """
     of_given = torch.where(labels > 0, confidence, 1 - confidence)
     return -of_given.clamp(_EDGE, 1 - _EDGE).log()
+
+
+def widened(logits: Tensor) -> Tensor:
+    """Leave half precision for float32; float64 stays."""
+    return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
