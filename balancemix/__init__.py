@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from balancemix.methods import BCE, METHODS, BalanceMix, Method, Mixup
     from balancemix.metrics import average_precision
     from balancemix.mixing import draw_lambda, mix
+    from balancemix.noise_rates import estimate_noise_rates
     from balancemix.plan import Plan
     from balancemix.prediction import predict
     from balancemix.sampling import minority_odds
@@ -39,6 +40,7 @@ __all__ = [
     "average_precision",
     "clean_probability",
     "draw_lambda",
+    "estimate_noise_rates",
     "fit",
     "losses",
     "minority_odds",
@@ -62,6 +64,7 @@ _HOME = {
     "average_precision": "metrics",
     "draw_lambda": "mixing",
     "mix": "mixing",
+    "estimate_noise_rates": "noise_rates",
     "Plan": "plan",
     "minority_odds": "sampling",
     "fit": "train",

@@ -14,6 +14,7 @@ an interruption ends with the same bits, and no random state has to be stored bu
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from torch import Tensor, nn
 from balancemix import distributed
 from balancemix.data.dataset import ImageRows, Rows
 from balancemix.engine import Engine
+from balancemix.errors import InputError
 from balancemix.groups import Groups, class_groups
 from balancemix.metrics import evaluate
 from balancemix.plan import Plan
@@ -84,13 +86,18 @@ def fit(
         for step, (x, index) in enumerate(loader(views, workers, batch_sampler=batches), 1):
             loss = method.loss(engine.model, engine.place(x), index)
             total += engine.step(loss, last=step == len(batches))
+            if not math.isfinite(total):
+                raise InputError(
+                    f"the loss of epoch {epoch + 1} is not finite: lower --lr or set --clip"
+                )
             show.advance()
             show.say(loss=total / step, **_shown(lines))
         line: dict[str, Any] = {"epoch": epoch + 1, "loss": total / len(batches), "lr": engine.rate}
 
         scored = engine.averaged
         if method.needs_confidence or epoch + 1 == epochs:
-            confidence = predict(scored, train.plain, plan.train.batch_size, workers=workers)
+            asked = method.witness(scored)
+            confidence = predict(asked, train.plain, plan.train.batch_size, workers=workers)
         seen = None
         if method.needs_views:
             two = train.with_views(2, epoch_seed(plan.seed, epoch))
@@ -113,7 +120,7 @@ def fit(
     if run is not None and distributed.rank() == 0:
         if confidence is None:  # resumed after the last epoch: only the files were missing
             confidence = predict(engine.averaged, train.plain, plan.train.batch_size)
-        run.save_model(engine.weights())
+        run.save_model(method.deliver(engine.weights()))
         run.write_arrays("labels.npz", _record(method.table.state_dict(), confidence, train))
         run.write_json("metrics.json", metrics)
     engine.end()
@@ -159,11 +166,11 @@ def _upsampling(odds: Tensor | None, labels: Tensor, groups: Groups) -> dict[str
 
 
 def _record(table: dict[str, Tensor], confidence: Tensor, train: Rows) -> dict[str, Any]:
-    """Collect what labels.npz holds."""
+    """Collect what labels.npz holds; of several witnesses' confidence, the model's own."""
     arrays: dict[str, Any] = {name: tensor.numpy() for name, tensor in table.items()}
     return {
         **arrays,
-        "confidence": confidence.numpy(),
+        "confidence": confidence[:, : len(train.classes)].numpy(),
         "classes": list(train.classes),
         "names": list(train.names),
     }

@@ -20,12 +20,38 @@ from tests.reference import balancemix as reference
 N, D, K, EPOCHS, SIZE = 40, 6, 5, 3, 12
 
 # Settings at which so little data, in so few epochs, sees every part of a method at work.
-TINY = {"balancemix": {"warmup": 1, "fewest": 4, "epsilon": 0.55}}
+TINY = {
+    "balancemix": {"warmup": 1, "fewest": 4, "epsilon": 0.55},
+    "ll-r": {"delta": 5.0},
+    "ll-ct": {"delta": 5.0},
+    "ll-cp": {"delta": 5.0},
+    "coteaching": {"warmup": 1},
+    "t-estimator": {"warmup": 1, "fewest": 4},
+}
 
 # The settings at which a method is BCE.
 AS_BCE = {
     "bce": [{}],
     "mixup": [{"alpha": 0.0}],
+    "focal": [{"gamma": 0.0, "alpha": 0.0}],
+    "asl": [
+        {"gamma_negative": 0.0, "gamma_positive": 0.0, "clip": 0.0, "alpha": 0.0},
+        {"gamma_negative": 0.0, "gamma_positive": 0.0, "clip": 0.0, "alpha": 0.0, "detach": False},
+    ],
+    "hill": [{"strength": 0.0, "alpha": 0.0}],
+    "splc": [
+        {"tau": 1.0, "margin": 0.0, "gamma": 0.0, "alpha": 0.0},
+        {"warmup": EPOCHS, "margin": 0.0, "gamma": 0.0, "alpha": 0.0},
+    ],
+    "ll-r": [{"delta": 0.0, "alpha": 0.0}],
+    "ll-ct": [{"delta": 0.0, "alpha": 0.0}],
+    "ll-cp": [{"delta": 0.0, "alpha": 0.0}],
+    "an-ls": [{"smoothing": 0.0, "alpha": 0.0}],
+    "epr": [{"strength": 0.0, "alpha": 0.0}],
+    "role": [{"strength": 0.0, "alpha": 0.0}],
+    "em-apl": [{"strength": 0.0, "alpha": 0.0}],
+    "coteaching": [{"select": False, "alpha": 0.0}, {"warmup": EPOCHS, "alpha": 0.0}],
+    "t-estimator": [{"reweight": False, "alpha": 0.0}, {"warmup": EPOCHS, "alpha": 0.0}],
     "balancemix": [
         {"mix": False, "minority": False, "select": False, "relabel": False, "reweight": False},
         {"mix": False, "select": False},
@@ -102,7 +128,7 @@ class Training:
             self.losses.append(loss.item())
         confidence = None
         if self.method.needs_confidence:
-            confidence = predict(self.model, Rows(self.x))
+            confidence = predict(self.method.witness(self.model), Rows(self.x))
         return self.method.end_epoch(confidence)
 
     def run(self, epochs=EPOCHS):
@@ -160,7 +186,7 @@ def test_given_labels_and_the_callers_tensors_are_untouched(name):
 
     index = torch.arange(2 * SIZE)
     batch, kept_batch = x[index], x[index].clone()
-    confidence = predict(training.model, Rows(x))
+    confidence = predict(training.method.witness(training.model), Rows(x))
     kept_confidence = confidence.clone()
     training.method.loss(training.model, batch, index)
     training.method.end_epoch(confidence)
@@ -209,7 +235,7 @@ def test_same_seed_same_result(name):
     assert same(first.method.state_dict(), second.method.state_dict())
 
 
-@pytest.mark.parametrize("name", ["mixup", "balancemix"])
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "bce"])
 def test_another_seed_another_result(name):
     assert not trained(name).weights().equal(trained(name, seed=1).weights())
 
@@ -226,6 +252,11 @@ def test_bce_setting_equals_bce_bit_for_bit(name, options):
     x, labels = make_data()
     plain = trained("bce")
     alike = Training(METHODS[name](**options).start(labels, EPOCHS), x).run()
+    if name == "coteaching":  # to rounding; its loss is the sum over its peers
+        one = alike.method.deliver(alike.model.state_dict())
+        torch.testing.assert_close(dict(one), dict(plain.model.state_dict()))
+        assert alike.losses == pytest.approx([2 * loss for loss in plain.losses])
+        return
     assert alike.losses == plain.losses
     assert alike.weights().equal(plain.weights())
 
@@ -275,7 +306,7 @@ def test_a_batch_without_positives_survives(name):
 @every_method
 def test_reduction_mean_is_the_sum_over_classes_divided(name):
     x, labels = make_data()
-    model, index = make_model(norm=False), torch.arange(SIZE)
+    model, index = METHODS[name]().build(lambda: make_model(norm=False)), torch.arange(SIZE)
     total, mean = (
         make_method(name, labels, reduction=reduction).loss(model, x[index], index)
         for reduction in ("sum", "mean")
@@ -286,7 +317,7 @@ def test_reduction_mean_is_the_sum_over_classes_divided(name):
 @every_method
 def test_two_views_are_trained_on_by_the_first(name):
     x, labels = make_data()
-    model, index = make_model(norm=False), torch.arange(SIZE)
+    model, index = METHODS[name]().build(lambda: make_model(norm=False)), torch.arange(SIZE)
     one = make_method(name, labels).loss(model, x[index], index)
     two = make_method(name, labels).loss(model, [x[index], 5 * x[index]], index)
     assert one.equal(two)
@@ -301,7 +332,8 @@ def test_zero_epochs_are_refused(name):
 @every_method
 def test_float64_models_train(name):
     x, labels = make_data()
-    training = Training(make_method(name, labels), x.double(), make_model().double()).run()
+    method = make_method(name, labels)
+    training = Training(method, x.double(), method.build(make_model).double()).run()
     assert np.isfinite(training.losses).all()
 
 
@@ -390,7 +422,7 @@ def test_an_epoch_without_confidence_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("warmup", "epochs", "warm"), [(None, 50, 10), (None, 4, 0), (3, 50, 3), (0, 9, 0)]
+    ("warmup", "epochs", "warm"), [(None, 50, 10), (None, 4, 1), (3, 50, 3), (0, 9, 0)]
 )
 def test_the_warm_up_is_a_fifth_of_the_epochs_unless_given(warmup, epochs, warm):
     assert BalanceMix(warmup=warmup).start(make_data()[1], epochs).warm == warm
@@ -867,3 +899,15 @@ def test_predictions_of_all_processes_add_up_to_the_whole(world, monkeypatch):
 def test_data_without_rows_is_refused():
     with pytest.raises(ValueError, match="no row"):
         predict(make_model(), Rows(torch.zeros(0, D)))
+
+
+def test_other_losses_are_trained_on_but_the_mixtures_stay_those_of_bce():
+    x, labels = make_data()
+    confidence = torch.rand(labels.shape, generator=torch.Generator().manual_seed(1))
+    model, index, tables = make_model(norm=False), torch.arange(8), {}
+    for name in ("bce", "focal", "asl"):
+        method = BalanceMix(warmup=0, base_loss=name, minority=False).start(labels, 2)
+        method.end_epoch(confidence)
+        tables[name] = method.table.clean, method.loss(model, x[index], index).item()
+    assert len({loss for _, loss in tables.values()}) == 3
+    assert all(torch.equal(clean, tables["bce"][0]) for clean, _ in tables.values())

@@ -204,3 +204,19 @@ def test_epoch_mode_learns_as_online_mode_does(tiny):
         scores.append(fit(experiment.make_model, experiment.train, experiment.test, plan)[1])
     assert abs(scores[0]["last"]["mAP"] - scores[1]["last"]["mAP"]) < 10
     assert all("relabel_proportion" in score["selection"] for score in scores)
+
+
+def test_a_loss_that_is_not_finite_is_one_clear_line(tiny):
+    plan = plan_for(tiny, "bce", lr=1e30)
+    experiment = prepare(plan)
+    with pytest.raises(InputError, match=r"loss of epoch \d is not finite: lower --lr"):
+        fit(experiment.make_model, experiment.train, experiment.test, plan)
+
+
+def test_a_run_from_before_a_setting_was_added_can_be_resumed(tiny, tmp_path):
+    plan = plan_for(tiny, "bce")
+    run, _, _ = train(tiny, tmp_path / "run", plan)
+    tree = run.read_json("plan.json")
+    del tree["data"]["holdout"]
+    run.write_json("plan.json", tree)
+    Run.check(run.path, plan, resume=True)

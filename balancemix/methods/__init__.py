@@ -4,12 +4,51 @@ from __future__ import annotations
 
 from balancemix.methods.balancemix import BalanceMix
 from balancemix.methods.base import BCE, Method
+from balancemix.methods.coteaching import CoTeaching
+from balancemix.methods.em_apl import EMAPL
+from balancemix.methods.large_loss import LLR, LLCp, LLCt
 from balancemix.methods.mixup import Mixup
+from balancemix.methods.pointwise import ASL, Focal, Hill
+from balancemix.methods.single_positive import ANLS, EPR, ROLE
+from balancemix.methods.splc import SPLC
+from balancemix.methods.t_estimator import TEstimator
 
 METHODS: dict[str, type[Method]] = {
     "bce": BCE,
     "mixup": Mixup,
+    "focal": Focal,
+    "asl": ASL,
+    "hill": Hill,
+    "splc": SPLC,
+    "ll-r": LLR,
+    "ll-ct": LLCt,
+    "ll-cp": LLCp,
+    "an-ls": ANLS,
+    "epr": EPR,
+    "role": ROLE,
+    "em-apl": EMAPL,
+    "coteaching": CoTeaching,
+    "t-estimator": TEstimator,
     "balancemix": BalanceMix,
 }
 
-__all__ = ["BCE", "METHODS", "BalanceMix", "Method", "Mixup"]
+__all__ = [
+    "ANLS",
+    "ASL",
+    "BCE",
+    "EMAPL",
+    "EPR",
+    "LLR",
+    "METHODS",
+    "ROLE",
+    "SPLC",
+    "BalanceMix",
+    "CoTeaching",
+    "Focal",
+    "Hill",
+    "LLCp",
+    "LLCt",
+    "Method",
+    "Mixup",
+    "TEstimator",
+]

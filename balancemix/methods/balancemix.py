@@ -19,17 +19,18 @@ of the rows with doubted labels in each step (mode "online"), or of all rows onc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
 
 from balancemix.gmm import Fit, Guard, Mixtures, fit_mixtures
 from balancemix.labels import RelabelWeight, Status, manage
-from balancemix.losses import bce_of_confidence
-from balancemix.methods.base import Input, Method, first_view
+from balancemix.losses import asl, bce, bce_of_confidence, focal
+from balancemix.methods.base import Input, Method, checked, first_view, require
 from balancemix.mixing import draw_lambda, mix
 from balancemix.prediction import evaluating
 from balancemix.sampling import Score, effective_rows, minority_odds
@@ -47,6 +48,7 @@ class BalanceMix(Method):
     score, power: see `minority_odds`. mixture, fewest, separation: see `fit_mixtures`.
     relabel_weight: re-labelled labels count fully ("one") or by their "confidence".
     blend: mix the weights of the two rows as their labels are, rather than use the random row's.
+    base_loss: what a label's loss is; focal and asl with their own defaults (for Table 5).
     warmup_mix: off, the warm-up is plain BCE, as the paper's §4.3 (not its Algorithm 1) says.
     """
 
@@ -70,13 +72,11 @@ class BalanceMix(Method):
     blend: bool = False
     warmup_mix: bool = True
 
-    needs_confidence: ClassVar[bool] = True
+    base_loss: Literal["bce", "focal", "asl"] = "bce"
 
     def __post_init__(self) -> None:
-        if not 0.5 <= self.epsilon <= 1:
-            raise ValueError(f"epsilon must be between 0.5 and 1, it is {self.epsilon}")
-        if self.warmup is not None and self.warmup < 0:
-            raise ValueError(f"warmup must not be negative, it is {self.warmup}")
+        require(0.5, 1, epsilon=self.epsilon)
+        require(0, math.inf, alpha=self.alpha, warmup=self.warmup or 0)
 
     def start(self, labels: Tensor, epochs: int, seed: int = 0) -> Self:
         """Begin with uniform odds and every label trusted."""
@@ -86,6 +86,10 @@ class BalanceMix(Method):
         if self.mix and self.minority:
             self.odds = torch.full((len(labels),), 1 / len(labels), dtype=torch.float64)
         return self
+
+    def criterion(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Compare by the loss asked for; the mixtures are always of BCE."""
+        return {"bce": bce, "focal": focal, "asl": asl}[self.base_loss](logits, target)
 
     @property
     def warming(self) -> bool:
@@ -97,6 +101,11 @@ class BalanceMix(Method):
         """Two where labels are refined in the step."""
         online = self.select and self.relabel and self.mode == "online"
         return 2 if online and not self.warming else 1
+
+    @property
+    def needs_confidence(self) -> bool:
+        """Every epoch: for the odds, and after the warm-up for the mixtures."""
+        return True
 
     @property
     def needs_views(self) -> bool:
@@ -155,12 +164,7 @@ class BalanceMix(Method):
 
         Without `view_confidence` the table's record of re-labelling rests on the plain confidence.
         """
-        if confidence is None:
-            raise ValueError("BalanceMix.end_epoch needs the N×K confidence on the training data")
-        confidence = confidence.detach().cpu().float()
-        if confidence.shape != self.table.given.shape or not bool(confidence.isfinite().all()):
-            found = f"{tuple(confidence.shape)}, {int((~confidence.isfinite()).sum())} not finite"
-            raise ValueError(f"confidence must be N×K and finite as the labels are, it is {found}")
+        confidence = checked(confidence, self.table.given)
         table, facts = self.table, super().end_epoch()
         if self.odds is not None:
             self.odds = minority_odds(confidence, table.given, self.power, self.score)
@@ -178,7 +182,7 @@ class BalanceMix(Method):
         )
         clean = self.mixtures.posterior(losses, table.given)
         table.clean = torch.where(table.given > 0, 1.0, clean) if self.trust_positives else clean
-        views = confidence if view_confidence is None else view_confidence.detach().cpu().float()
+        views = confidence if view_confidence is None else checked(view_confidence, table.given)
         table.target, table.weight, table.status = self._manage(table.given, table.clean, views)
 
         for status in Status:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -27,8 +28,6 @@ class Method:
 
     reduction: Reduction = "sum"
 
-    needs_confidence: ClassVar[bool] = False  # does end_epoch want the N×K confidence?
-
     def start(self, labels: Tensor, epochs: int, seed: int = 0) -> Self:
         """Begin on an N×K matrix of 0/1 labels, to be trained for `epochs`."""
         if epochs < 1:
@@ -43,6 +42,14 @@ class Method:
         """Make what is trained: one model, unless a method wants more."""
         return make_model()
 
+    def witness(self, model: nn.Module) -> nn.Module:
+        """Choose whose confidence `end_epoch` wants; its first K columns are the model's own."""
+        return model
+
+    def deliver(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """Choose, of the weights of what `build` made, those of the one model that is kept."""
+        return weights
+
     def batches(self, size: int, seed: int = 0, *, rank: int = 0, world: int = 1) -> Batches:
         """Make the batch sampler; it reads odds and epoch afresh each time it is iterated."""
         return Batches(self, size, seed, rank=rank, world=world)
@@ -51,6 +58,11 @@ class Method:
     def views(self) -> int:
         """How many augmented views of a row this epoch's loss wants."""
         return 1
+
+    @property
+    def needs_confidence(self) -> bool:
+        """Does this epoch's end want the N×K confidence?"""
+        return False
 
     @property
     def needs_views(self) -> bool:
@@ -101,6 +113,30 @@ class Method:
 def first_view(x: Input) -> Tensor:
     """Take the view that is trained on."""
     return x if isinstance(x, Tensor) else x[0]
+
+
+def checked(confidence: Tensor | None, given: Tensor) -> Tensor:
+    """Take the confidence of an epoch's end to the CPU, or say what is wrong with it."""
+    if confidence is None:
+        raise ValueError("end_epoch needs the N×K confidence on the training data")
+    confidence = confidence.detach().cpu().float()
+    if confidence.shape != given.shape or not bool(confidence.isfinite().all()):
+        found = f"{tuple(confidence.shape)}, {int((~confidence.isfinite()).sum())} not finite"
+        raise ValueError(f"confidence must be N×K and finite as the labels are, it is {found}")
+    return confidence
+
+
+def require(low: float, high: float, **settings: float) -> None:
+    """Refuse settings out of their range, which includes both ends.
+
+    >>> require(0, 1, share=1.5)
+    Traceback (most recent call last):
+    ValueError: share must be between 0 and 1, it is 1.5
+    """
+    wanted = f"between {low:g} and {high:g}" if high < math.inf else f"at least {low:g}"
+    for name, value in settings.items():
+        if not low <= value <= high:
+            raise ValueError(f"{name} must be {wanted}, it is {value}")
 
 
 @dataclass(kw_only=True)

@@ -4,6 +4,8 @@ Idea: train on x = λ·x_a + (1 − λ)·x_b with the labels mixed alike, so tha
 between rows and cannot memorise one. λ' ~ Beta(α, α), and λ = max(λ', 1 − λ'), which only names
 the larger of the two rows first.
 Fields: `alpha`, α above. Cost: that of BCE. BCE where α = 0.
+
+The paper trains every method but its Default with Mixup: the other methods extend this one.
 """
 
 from __future__ import annotations
@@ -27,7 +29,11 @@ class Mixup(Method):
         """Mix the batch with a permutation of itself."""
         x = first_view(x)
         target, weight = self.table.rows(index, x.device)
-        partner = torch.randperm(len(x), generator=self.generator)
+        x, target = self.mixed(x, target)
+        return self.reduce(weight * self.criterion(model(x), target))
+
+    def mixed(self, *batches: Tensor) -> tuple[Tensor, ...]:
+        """Mix inputs and what is known of them, all with one permutation and one λ."""
+        partner = torch.randperm(len(batches[0]), generator=self.generator)
         lam = draw_lambda(self.alpha, self.generator)
-        mixed = model(mix(x, x[partner], lam))
-        return self.reduce(weight * self.criterion(mixed, mix(target, target[partner], lam)))
+        return tuple(mix(batch, batch[partner], lam) for batch in batches)

@@ -1,0 +1,215 @@
+"""Co-teaching (Han et al., NeurIPS 2018), as multi-label baseline of the BalanceMix paper.
+
+Idea: two models err differently. After a warm-up each tells, at the end of every epoch, the rows of
+small loss from those of large loss by a mixture of two Gaussians; each then trains on the rows that
+the *other* holds to be clean. A row is taken or left with all its labels.
+
+    loss of a row = mean over K of BCE(given);   set of a = {rows: P(clean | loss under b) > 0.5}
+    loss = mean over the set of a of BCE(a) + mean over the set of b of BCE(b)
+
+Fields: `select` (off, both train on all rows), `alpha` (Mixup within the set, as in the paper's
+protocol; 0 is none), `warmup` (epochs on all rows; None is a fifth), `mixture`, `fewest` and
+`separation` (see `fit_mixtures`). The label table says what peer a trains on; the log, the share of
+the rows in each set (`kept_a`, `kept_b`).
+
+Cost: twice that of BCE, and a forward pass of both over the data each epoch from the warm-up's last
+on. BCE, for peer a, with `select` off and `alpha` 0 (but for dropout, whose masks are drawn in
+turn). The loss is the sum over the peers. `train.clip` is of both gradients together: a large one
+holds back its peer. With several processes the means are over each one's share of the batch.
+
+Departure: the original keeps a share of each batch that grows with the known noise rate; the paper
+takes mixtures instead, which need no rate. Departure: a set of less than two batches is no
+training set; its peer trains on all rows, counted in the log as `sets_too_small`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from balancemix.gmm import Fit, Guard, fit_mixtures
+from balancemix.labels import Status
+from balancemix.losses import bce_of_confidence
+from balancemix.methods.base import Input, checked, first_view, require
+from balancemix.methods.mixup import Mixup
+from balancemix.mixing import draw_lambda, mix
+from balancemix.sampling import Batches
+
+
+class Peers(nn.Module):
+    """Two models as one: both in training, (2, B, K); peer a in evaluation, (B, K).
+
+    One optimiser that goes weight by weight is as good as two. See `SideBySide` for both in
+    evaluation.
+    """
+
+    def __init__(self, a: nn.Module, b: nn.Module) -> None:
+        super().__init__()
+        self.a, self.b = a, b
+        self.side_by_side = False
+
+    def forward(self, x: Tensor, other: Tensor | None = None) -> Tensor:
+        """Show `x` to a and, in training, `other` to b if they are to see different rows."""
+        logits: Tensor = self.a(x)
+        if self.training:
+            return torch.stack([logits, self.b(x if other is None else other)])
+        return torch.cat([logits, self.b(x)], 1) if self.side_by_side else logits
+
+
+class SideBySide(nn.Module):
+    """Both peers' logits in evaluation, (B, 2·K): those of a, then those of b.
+
+    It asks the model from outside, so that whatever is wrapped around the peers (processes, mixed
+    precision) is around them here too.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Ask both."""
+        peers = find_peers(self.model)
+        peers.side_by_side = True
+        try:
+            logits: Tensor = self.model(x)
+        finally:
+            peers.side_by_side = False
+        return logits
+
+
+def find_peers(model: nn.Module) -> Peers:
+    """Find the peers in whatever is wrapped around them."""
+    for module in model.modules():
+        if isinstance(module, Peers):
+            return module
+    raise ValueError("co-teaching trains two models: make them with method.build(make_model)")
+
+
+def partners(kept: Tensor, generator: torch.Generator) -> Tensor:
+    """Permute the kept rows of a batch among themselves; the others are their own partners.
+
+    >>> partners(torch.tensor([True, False, True, True]), torch.Generator().manual_seed(1))
+    tensor([2, 1, 3, 0])
+    """
+    rows, partner = kept.nonzero()[:, 0], torch.arange(len(kept))
+    partner[rows] = rows[torch.randperm(len(rows), generator=generator)]
+    return partner
+
+
+@dataclass(kw_only=True)
+class CoTeaching(Mixup):
+    """See the module's docstring."""
+
+    select: bool = True
+    warmup: int | None = None
+    mixture: Fit = "raw"
+    fewest: int = 10
+    separation: float = 0.0
+
+    def __post_init__(self) -> None:
+        require(0, math.inf, alpha=self.alpha, warmup=self.warmup or 0)
+
+    def start(self, labels: Tensor, epochs: int, seed: int = 0) -> Self:
+        """Begin with all rows in both sets."""
+        super().start(labels, epochs, seed)
+        self.warm = epochs // 5 if self.warmup is None else self.warmup
+        self.sets = torch.ones(2, len(labels), dtype=torch.bool)  # what a trains on, and b
+        self.size = 1  # of a batch, once that is known
+        return self
+
+    def build(self, make_model: Callable[[], nn.Module]) -> nn.Module:
+        """Make two models, which differ in their first weights."""
+        return Peers(make_model(), make_model())
+
+    def witness(self, model: nn.Module) -> nn.Module:
+        """Ask both peers, side by side."""
+        return SideBySide(model)
+
+    def deliver(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """Hand over peer a."""
+        own = [name for name in weights if name.startswith("a.")]
+        return {name.removeprefix("a."): weights[name] for name in own}
+
+    def batches(self, size: int, seed: int = 0, *, rank: int = 0, world: int = 1) -> Batches:
+        """Remember how many rows make a batch."""
+        self.size = size
+        return super().batches(size, seed, rank=rank, world=world)
+
+    @property
+    def needs_confidence(self) -> bool:
+        """From the last epoch of the warm-up on."""
+        return self.select and self.epoch + 1 >= self.warm
+
+    def loss(self, model: nn.Module, x: Input, index: Tensor) -> Tensor:
+        """Mix within each peer's set and add up their losses.
+
+        Rows outside a set are shown to its peer too, with no weight: BatchNorm needs no labels, and
+        a batch may hold few rows of a set, or none.
+        """
+        find_peers(model)
+        x = first_view(x)
+        target, _ = self.table.rows(index, x.device)
+        kept, shown, wanted = self.sets[:, index.cpu()], [], []
+        for own in kept:
+            partner, lam = partners(own, self.generator), draw_lambda(self.alpha, self.generator)
+            shown.append(mix(x, x[partner], lam))
+            wanted.append(mix(target, target[partner], lam))
+        logits = model(*shown)
+        if logits.ndim != 3:
+            raise ValueError("co-teaching trains two models: call model.train() first")
+        values = self.criterion(logits, torch.stack(wanted))  # (2, B, K)
+        share = len(x) / kept.sum(1).clamp(min=1)  # from the mean over the batch to that over a set
+        weight = (kept * share[:, None]).to(values)[..., None]
+        return self.reduce(weight[0] * values[0]) + self.reduce(weight[1] * values[1])
+
+    def end_epoch(
+        self, confidence: Tensor | None = None, view_confidence: Tensor | None = None
+    ) -> dict[str, float]:
+        """Renew each peer's set by what the other says, N×2K side by side; count the rows kept."""
+        if not self.needs_confidence:
+            return super().end_epoch()
+        table, (rows, classes) = self.table, self.table.given.shape
+        if confidence is not None and confidence.shape[1] == classes:
+            raise ValueError(
+                "co-teaching wants both peers' confidence: predict(method.witness(model), data)"
+            )
+        both = checked(confidence, table.given.repeat(1, 2)).view(rows, 2, classes)
+        facts = super().end_epoch()
+        losses = bce_of_confidence(both, table.given[:, None]).mean(2)  # N×2: under a, under b
+        ones = torch.ones_like(losses)
+        mixtures = fit_mixtures(
+            losses, ones, fit=self.mixture, fewest=self.fewest, separation=self.separation
+        )
+        clean = mixtures.posterior(losses, ones)
+        self.sets = (clean > 0.5).T.flip(0)  # each has what the other holds to be clean
+        small = self.sets.sum(1) < 2 * self.size
+        self.sets = self.sets | small[:, None]
+
+        table.clean = clean[:, 1:].expand(rows, classes).contiguous()
+        table.weight = self.sets[0, :, None].float().expand(rows, classes).contiguous()
+        held = table.clean > 0.5
+        table.status = torch.where(held, Status.CLEAN, Status.AMBIGUOUS).to(torch.uint8)
+        facts["kept_a"], facts["kept_b"] = self.sets.float().mean(1).tolist()
+        if bool(small.any()):
+            facts["sets_too_small"] = int(small.sum())
+        for guard in Guard:
+            if guard and (count := int((mixtures.guard[1] == guard).sum())):
+                facts[f"mixtures_{guard.name.lower()}"] = count
+        return facts
+
+    def state_dict(self) -> dict[str, Any]:
+        """Add the sets, and what they are measured by."""
+        own = {"warm": self.warm, "sets": self.sets, "size": self.size}
+        return {**super().state_dict(), **own}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Go on where `state_dict` was taken."""
+        super().load_state_dict(state)
+        self.warm, self.sets, self.size = state["warm"], state["sets"], state["size"]
+        return self

@@ -1,0 +1,120 @@
+"""EM-APL (Zhou et al., ECCV 2022): acknowledge the unknown, for few given positives.
+
+Idea: of a label that is not given as positive nothing is known, so the model is asked to be unsure
+of it (EM, entropy maximisation). Most unknowns are negative: after a warm-up, the least confident
+of each class become, an equal number each epoch, soft negatives at what the model said (APL,
+asymmetric pseudo-labels).
+
+    given positive −log p;  unknown −a·H(p);  pseudo-negative b·BCE(p, s),  s = p when it was chosen
+
+Fields: `entropy`, a above, and `pseudo`, b above: 0.1 and 0.9 on COCO, 0.2 and 0.02 on VOC.
+`share` of each class's unknowns to become pseudo-negatives. `warmup`, epochs before the first;
+None is half of all. `strength`: 1 is EM-APL, 0 is BCE, between is a blend of both. `alpha` of
+Mixup, which mixes the losses of the two rows; for BCE that is the same as to mix the labels.
+Cost: that of BCE and, after the warm-up, a forward pass over the data each epoch.
+BCE where strength = alpha = 0.
+
+In the table, unknowns are AMBIGUOUS with weight 0, pseudo-negatives RELABELLED with weight b.
+Departure: their logarithm of p + 1e-5 is exact here, and nothing is stopped early.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from balancemix import losses
+from balancemix.labels import Status
+from balancemix.methods.base import Input, checked, first_view, require
+from balancemix.methods.mixup import Mixup
+
+
+def least_confident(confidence: Tensor, unknown: Tensor, count: Tensor) -> Tensor:
+    """Mark, in each class, its `count` unknown labels of lowest confidence; all N×K, count K.
+
+    >>> confidence = torch.tensor([[0.1], [0.2], [0.3]])
+    >>> least_confident(confidence, torch.tensor([[False], [True], [True]]), torch.tensor([1])).T
+    tensor([[False,  True, False]])
+    """
+    order = confidence.masked_fill(~unknown, torch.inf).argsort(dim=0, stable=True)
+    first = torch.arange(len(confidence))[:, None] < count
+    return torch.zeros_like(unknown).scatter(0, order, first) & unknown
+
+
+@dataclass(kw_only=True)
+class EMAPL(Mixup):
+    """`entropy`, `pseudo`, `share`, `warmup`, `strength`: see the module's docstring."""
+
+    entropy: float = 0.1
+    pseudo: float = 0.9
+    share: float = 0.9
+    warmup: int | None = None
+    strength: float = 1.0
+
+    def __post_init__(self) -> None:
+        require(0, 1, share=self.share, strength=self.strength)
+        require(0, math.inf, entropy=self.entropy, pseudo=self.pseudo)
+        if self.warmup is not None:
+            require(0, math.inf, warmup=self.warmup)
+
+    def start(self, labels: Tensor, epochs: int, seed: int = 0) -> Self:
+        """Begin with every label unknown that is not a given positive."""
+        super().start(labels, epochs, seed)
+        self.warm = epochs // 2 if self.warmup is None else self.warmup
+        self.table.weight = self.table.given.float()
+        self.table.status = (self.table.given == 0).to(torch.uint8) * Status.AMBIGUOUS
+        return self
+
+    @property
+    def needs_confidence(self) -> bool:
+        """From the end of the warm-up on, while there is an epoch left to learn labels in."""
+        return self.warm <= self.epoch + 1 < self.epochs
+
+    def loss(self, model: nn.Module, x: Input, index: Tensor) -> Tensor:
+        """Weigh each side of a label, and its entropy, by what the mixed rows know of it."""
+        x = first_view(x)
+        target, weight = self.table.rows(index, x.device)
+        given = self.table.given[index.cpu()].to(target)
+        unknown = (self.table.status[index.cpu()] == Status.AMBIGUOUS).to(target)
+        # Each loss is linear in these, so that their mix is the mix of the losses.
+        x, given, positive, negative, unknown = self.mixed(
+            x, given, weight * target, weight * (1 - target), unknown
+        )
+        logits = model(x)
+        present, absent = losses.sides(logits)
+        own = positive * present + negative * absent
+        own = own - self.entropy * unknown * losses.entropy(logits)
+        plain = given * present + (1 - given) * absent
+        return self.reduce(torch.lerp(plain, own, self.strength))
+
+    def end_epoch(
+        self, confidence: Tensor | None = None, view_confidence: Tensor | None = None
+    ) -> dict[str, float]:
+        """Give the least confident unknowns a soft label."""
+        table = self.table
+        unknown = table.status == Status.AMBIGUOUS
+        if self.needs_confidence:
+            confidence = checked(confidence, table.given)
+            each = self.share / (self.epochs - self.warm)
+            count = (each * (table.given == 0).sum(0)).long()
+            chosen = least_confident(confidence, unknown, count)
+            table.target = torch.where(chosen, confidence, table.target)
+            table.weight = table.weight.masked_fill(chosen, self.pseudo)
+            table.status = table.status.masked_fill(chosen, Status.RELABELLED)
+            unknown = unknown & ~chosen
+        return super().end_epoch() | {"unknown": float(unknown.float().mean())}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Add the length of the warm-up."""
+        return {**super().state_dict(), "warm": self.warm}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Go on where `state_dict` was taken."""
+        super().load_state_dict(state)
+        self.warm = state["warm"]
+        return self

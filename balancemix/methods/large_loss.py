@@ -1,0 +1,145 @@
+"""Large loss matters (Kim et al., CVPR 2022): LL-R, LL-Ct and LL-Cp, for missing labels.
+
+Idea: given positives are right, given negatives are only "unobserved". The unobserved labels of
+largest loss are likely missing positives, more of them the longer one trains: they are rejected
+(LL-R), taken for positives in this step (LL-Ct), or for good (LL-Cp).
+
+    k = ⌈B·K·(t − 1)·Δ/100⌉ labels of a batch in epoch t = 1, 2, …; LL-Cp: ⌈B·K·Δ/100⌉ from t = 2
+    loss of those at or above the k-th largest: 0 (LL-R) or −log p (LL-Ct, LL-Cp)
+
+Fields: `delta`, Δ above, in percent; by default 2 / epochs, so that about 2 % of the labels are
+modified in the end whatever the number of epochs, as in BalanceMix's comparison (0.1 for 20, 0.04
+for 50). `alpha` of Mixup; a mixed label is unobserved where it is so in both rows.
+Cost: that of BCE. BCE where delta = 0 and alpha = 0.
+
+The k largest are found in each process's share of a batch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from balancemix import distributed, losses
+from balancemix.labels import Status
+from balancemix.methods.base import Input, first_view, require
+from balancemix.methods.mixup import Mixup
+
+
+def largest(values: Tensor, unobserved: Tensor, count: int) -> Tensor:
+    """Mark the `count` largest losses among the unobserved, and what equals the last of them.
+
+    A loss of 0 is never marked, however many are asked for.
+
+    >>> largest(torch.tensor([[3.0, 2.0, 1.0]]), torch.tensor([[False, True, True]]), 1)
+    tensor([[False,  True, False]])
+    """
+    count = min(count, int(unobserved.sum()))
+    if count < 1:
+        return torch.zeros_like(unobserved)
+    threshold = values[unobserved].topk(count).values[-1]
+    return unobserved & (values >= threshold) & (values > 0)
+
+
+@dataclass(kw_only=True)
+class LLR(Mixup):
+    """Reject large losses; `delta` in percent of the labels an epoch."""
+
+    delta: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.delta is not None:
+            require(0, 100, delta=self.delta)
+
+    @property
+    def step(self) -> float:
+        """Δ as a share of the labels."""
+        return (2 / self.epochs if self.delta is None else self.delta) / 100
+
+    @property
+    def rate(self) -> float:
+        """What share of the labels is modified in this epoch."""
+        return self.epoch * self.step
+
+    def criterion(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Compute BCE without the large losses, which stay in the mean as zeros."""
+        values = losses.bce(logits, target)
+        return values.masked_fill(self.large(values, target), 0.0)
+
+    def large(self, values: Tensor, target: Tensor) -> Tensor:
+        """Mark this batch's labels to modify."""
+        # A product such as 1000 · 0.003 may come out just above the whole number that it is.
+        count = math.ceil(values.numel() * self.rate - 1e-9)
+        return largest(values.detach(), target == 0, count)
+
+
+@dataclass(kw_only=True)
+class LLCt(LLR):
+    """Take labels of large loss for positives, in this step alone."""
+
+    def criterion(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Compute BCE, of a positive where the loss is large."""
+        values = losses.bce(logits, target)
+        present = losses.bce(logits, torch.ones_like(target))
+        return torch.where(self.large(values, target), present, values)
+
+
+@dataclass(kw_only=True)
+class LLCp(LLCt):
+    """Take labels of large loss for positives, and keep those above the k-th so in the table.
+
+    With Mixup the label belongs to the larger of the two rows. Departure: the table is written to
+    at the end of an epoch. Each row is dealt once an epoch, so that no batch sees the difference,
+    and all processes then hold the same table.
+    """
+
+    def start(self, labels: Tensor, epochs: int, seed: int = 0) -> Self:
+        """Begin with no label corrected."""
+        super().start(labels, epochs, seed)
+        self.found: list[Tensor] = []  # row and class of this epoch's corrections, each 2×n
+        return self
+
+    @property
+    def rate(self) -> float:
+        """The same share in every epoch but the first: corrections add up."""
+        return self.step if self.epoch else 0.0
+
+    def loss(self, model: nn.Module, x: Input, index: Tensor) -> Tensor:
+        """Correct large losses of the mixed batch, and remember whose they were."""
+        x = first_view(x)
+        target, weight = self.table.rows(index, x.device)
+        x, target = self.mixed(x, target)
+        logits = model(x)
+        values = losses.bce(logits, target)
+        large = self.large(values, target)
+        least = values.detach().where(large, torch.inf).amin()
+        place, label = (large & (values > least)).nonzero().cpu().T
+        self.found.append(torch.stack([index.cpu()[place], label]))
+        present = losses.bce(logits, torch.ones_like(target))
+        return self.reduce(weight * torch.where(large, present, values))
+
+    def end_epoch(
+        self, confidence: Tensor | None = None, view_confidence: Tensor | None = None
+    ) -> dict[str, float]:
+        """Write this epoch's corrections into the table's targets."""
+        facts, table = super().end_epoch(confidence, view_confidence), self.table
+        found = torch.zeros_like(table.target)
+        for rows, label in self.found:
+            found[rows, label] = 1
+        self.found = []
+        missing = distributed.sum_over_processes(found) > 0
+        table.target = table.target.masked_fill(missing, 1.0)
+        table.status = table.status.masked_fill(missing, Status.RELABELLED)
+        facts["flipped"] = float((table.target != table.given).float().mean())
+        return facts
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Go on where `state_dict` was taken, at the beginning of an epoch."""
+        super().load_state_dict(state)
+        self.found = []
+        return self

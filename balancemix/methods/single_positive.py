@@ -1,0 +1,181 @@
+"""AN-LS, EPR and ROLE (Cole et al., CVPR 2021): learning from few given positives.
+
+Given positives are right; what else is given as 0 is unknown.
+
+AN-LS: assume unknowns negative, and smooth all labels:  BCE(p, (1 − ε)·y + ε·(1 − y)).
+EPR: learn from positives alone, and hold the number of predicted positives of an image, on
+average over the batch, at the expected k:
+    y·(−log p) + R(p),  R(p) = ((mean over rows of Σ p − k) / K)²
+ROLE: besides, learn a label g for each entry of the N×K matrix; g and the model teach each other:
+    of the model   ½·[y·(−log p) + BCE(p, g) + R(p)],  g held fixed
+    of the matrix  ½·[y·(−log g) + BCE(g, p) + R(g)],  p held fixed
+
+Fields: `smoothing`, ε above. `expected`, k above; by default the mean number of given positives.
+`rate` of the matrix's steps. `strength`: 1 is EPR or ROLE, 0 is BCE, between is a blend of both.
+`alpha` of Mixup; a mixed row's g is the mix of the two.
+Cost: that of BCE; ROLE's also a forward pass over the data each epoch and an N×K matrix.
+BCE, with alpha = 0: AN-LS at smoothing = 0, EPR and ROLE at strength = 0.
+
+Departure: the authors give EPR and ROLE the true k of their data sets (VOC 1.5), which nobody with
+missing labels knows; set `expected` to do as they do. Their logarithm of p + 1e-5 is exact here.
+R is that of each process's share of a batch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from balancemix import losses
+from balancemix.labels import Status
+from balancemix.methods.base import Input, checked, first_view, require
+from balancemix.methods.mixup import Mixup
+
+
+def surplus(confidence: Tensor, expected: float) -> Tensor:
+    """Compute by how many positives a row, as a share of K, the predicted exceed the expected.
+
+    >>> surplus(torch.tensor([[0.5, 0.5], [1.0, 1.0]]), 1.0)
+    tensor(0.2500)
+    """
+    return (confidence.sum(1).mean() - expected) / confidence.shape[1]
+
+
+def label_step(
+    logits: Tensor, given: Tensor, confidence: Tensor, expected: float, rate: float
+) -> Tensor:
+    """Move the logits of N×K labels g by `rate` down ROLE's loss of the matrix, summed over it.
+
+    >>> label_step(torch.zeros(1, 2), torch.tensor([[1, 0]]), torch.tensor([[0.5, 0.1]]), 1.0, 1.0)
+    tensor([[ 0.2500, -0.2000]])
+    """
+    g = logits.sigmoid()
+    slope = given * (g - 1) + (g - confidence) + 2 * surplus(g, expected) * g * (1 - g)
+    return logits - rate * slope / 2
+
+
+@dataclass(kw_only=True)
+class ANLS(Mixup):
+    """`smoothing`: the share that each label gives to its opposite."""
+
+    smoothing: float = 0.1
+
+    def __post_init__(self) -> None:
+        require(0, 0.5, smoothing=self.smoothing)
+
+    def criterion(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Compute BCE of smoothed labels."""
+        return losses.bce(logits, target + self.smoothing * (1 - 2 * target))
+
+
+@dataclass(kw_only=True)
+class EPR(Mixup):
+    """`expected`: positives an image; None, as many as are given. `strength`: from BCE (0) to 1."""
+
+    expected: float | None = None
+    strength: float = 1.0
+
+    def __post_init__(self) -> None:
+        require(0, 1, strength=self.strength)
+        if self.expected is not None:
+            require(0, math.inf, expected=self.expected)
+
+    def start(self, labels: Tensor, epochs: int, seed: int = 0) -> Self:
+        """Count the positives, unless told how many to expect."""
+        super().start(labels, epochs, seed)
+        counted = float(self.table.given.sum()) / max(len(labels), 1)
+        self.positives = counted if self.expected is None else self.expected
+        return self
+
+    def criterion(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Compare positives, and add to every label the surplus that they share."""
+        present, absent = losses.sides(logits)
+        own = target * present + self.regulariser(logits)
+        return torch.lerp(target * present + (1 - target) * absent, own, self.strength)
+
+    def regulariser(self, logits: Tensor) -> Tensor:
+        """Compute R of a batch."""
+        return surplus(losses.widened(logits).sigmoid(), self.positives).square()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Add the expected number of positives."""
+        return {**super().state_dict(), "positives": self.positives}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Go on where `state_dict` was taken."""
+        super().load_state_dict(state)
+        self.positives = state["positives"]
+        return self
+
+
+@dataclass(kw_only=True)
+class ROLE(EPR):
+    """`rate`: how far a label's logit follows; beyond 4 it may overshoot.
+
+    Departure: the matrix steps once an epoch, down its loss on the whole data by plain gradient
+    descent, rather than in each batch by the model's Adam at ten times its rate. Each label steps
+    as often so, never sees a mixed image, and is the same in all processes.
+    """
+
+    rate: float = 4.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0, math.inf, rate=self.rate)
+
+    def start(self, labels: Tensor, epochs: int, seed: int = 0) -> Self:
+        """Begin with given positives all but sure, and unknown labels drawn from 0.4 to 0.6."""
+        super().start(labels, epochs, seed)
+        unsure, sure = math.log(0.6 / 0.4), math.log(0.995 / 0.005)
+        drawn = unsure * (2 * torch.rand(labels.shape, generator=self.generator) - 1)
+        self._estimate(drawn.masked_fill(self.table.given > 0, sure))
+        return self
+
+    @property
+    def needs_confidence(self) -> bool:
+        """Always: the matrix learns from it."""
+        return True
+
+    def loss(self, model: nn.Module, x: Input, index: Tensor) -> Tensor:
+        """Learn from given positives and estimated labels."""
+        x = first_view(x)
+        estimate, _ = self.table.rows(index, x.device)
+        given = self.table.given[index.cpu()].to(estimate)
+        x, given, estimate = self.mixed(x, given, estimate)
+        logits = model(x)
+        present, absent = losses.sides(logits)
+        cross = estimate * present + (1 - estimate) * absent
+        own = (given * present + cross + self.regulariser(logits)) / 2
+        plain = given * present + (1 - given) * absent
+        return self.reduce(torch.lerp(plain, own, self.strength))
+
+    def end_epoch(
+        self, confidence: Tensor | None = None, view_confidence: Tensor | None = None
+    ) -> dict[str, float]:
+        """Step the matrix."""
+        confidence = checked(confidence, self.table.given)
+        facts = super().end_epoch()
+        given = self.table.given
+        self._estimate(label_step(self.matrix, given, confidence, self.positives, self.rate))
+        facts["flipped"] = float(((self.table.target > 0.5) != (given > 0)).float().mean())
+        return facts
+
+    def _estimate(self, matrix: Tensor) -> None:
+        """Keep the logits, and show them as the table's targets."""
+        self.matrix, self.table.target = matrix, matrix.sigmoid()
+        self.table.status = (self.table.given == 0).to(torch.uint8) * Status.RELABELLED
+
+    def state_dict(self) -> dict[str, Any]:
+        """Add the matrix."""
+        return {**super().state_dict(), "matrix": self.matrix}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Go on where `state_dict` was taken."""
+        super().load_state_dict(state)
+        self.matrix = state["matrix"]
+        return self

@@ -1,0 +1,128 @@
+"""T-estimator (Li et al., NeurIPS 2022): noise rates from label correlations, then re-weighting.
+
+Idea: train for a while; take the labels of small loss for right ones; with them solve for each
+class's rates ρ0 = Pr(given 1 | true 0) and ρ1 = Pr(given 0 | true 1) (see `noise_rates`); then go
+on with each label weighted so that the loss is, on average, that of true labels:
+
+    loss = Σ_k w_k · BCE(x, y_k),   w = Pr(y | x) / Pr(given y | x), a constant in each step
+
+With Mixup both labels have a weight of their own: λ·w_a·BCE(z, y_a) + (1 − λ)·w_b·BCE(z, y_b).
+
+Fields: `alpha` (of Mixup, in both parts; 0 is none), `reweight` (off, it is Mixup), `warmup` (the
+epochs before the estimate; None is a fifth, at least one), `one_sided` and `fewest` (see
+`estimate_noise_rates`). The label table says which labels the estimate rests on; their weights are
+of each step, not of the table.
+
+Cost: that of BCE, and a forward pass over the data in each of the warm-up's last five epochs. BCE
+with `reweight` off and `alpha` 0.
+
+Departure: the paper holds rows out and takes the warm-up's epoch of least loss on them; methods see
+no validation data here, and the last epoch is taken. Departure: training goes on with the same
+weights, optimiser and schedule, as for every method, instead of from that epoch and afresh.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from balancemix.labels import Status
+from balancemix.methods.base import Input, checked, first_view, require
+from balancemix.methods.mixup import Mixup
+from balancemix.mixing import draw_lambda, mix
+from balancemix.noise_rates import (
+    NoiseRates,
+    Side,
+    estimate_noise_rates,
+    importance,
+    pick,
+    scaled_losses,
+)
+
+_REMEMBERED = 5  # epochs whose losses are averaged
+
+
+@dataclass(kw_only=True)
+class TEstimator(Mixup):
+    """See the module's docstring."""
+
+    reweight: bool = True
+    warmup: int | None = None
+    one_sided: Side | None = None
+    fewest: int = 50
+
+    def __post_init__(self) -> None:
+        require(0, math.inf, alpha=self.alpha)
+        require(1, math.inf, warmup=1 if self.warmup is None else self.warmup, fewest=self.fewest)
+
+    def start(self, labels: Tensor, epochs: int, seed: int = 0) -> Self:
+        """Begin without rates."""
+        super().start(labels, epochs, seed)
+        self.warm = max(epochs // 5, 1) if self.warmup is None else self.warmup
+        self.remembered = torch.zeros(labels.shape)  # losses, summed over epochs
+        self.rates: NoiseRates | None = None
+        return self
+
+    @property
+    def needs_confidence(self) -> bool:
+        """In the last epochs of the warm-up."""
+        return self.reweight and self.warm - _REMEMBERED <= self.epoch < self.warm
+
+    def loss(self, model: nn.Module, x: Input, index: Tensor) -> Tensor:
+        """Mix the batch, and weight the labels of both rows of a pair by the rates."""
+        if self.rates is None:
+            return super().loss(model, x, index)
+        x = first_view(x)
+        target, _ = self.table.rows(index, x.device)
+        partner = torch.randperm(len(x), generator=self.generator)
+        lam = draw_lambda(self.alpha, self.generator)
+        logits = model(mix(x, x[partner], lam))
+        confidence = logits.detach().float().sigmoid()
+        rates = self.rates.rho0.to(confidence), self.rates.rho1.to(confidence)
+        own, others = (
+            importance(confidence, labels, *rates) * self.criterion(logits, labels)
+            for labels in (target, target[partner])
+        )
+        return self.reduce(mix(own, others, lam))
+
+    def end_epoch(
+        self, confidence: Tensor | None = None, view_confidence: Tensor | None = None
+    ) -> dict[str, float]:
+        """Remember the losses; at the end of the warm-up estimate the rates and log them."""
+        if not self.needs_confidence:
+            return super().end_epoch()
+        given, table = self.table.given, self.table
+        confidence, facts = checked(confidence, given), super().end_epoch()
+        self.remembered = self.remembered + scaled_losses(confidence, given)
+        if self.epoch < self.warm:
+            return facts
+        table.clean = pick(self.remembered / min(self.warm, _REMEMBERED), given)
+        if self.one_sided is not None:
+            table.clean = table.clean.masked_fill(given == (self.one_sided == "positives"), 1.0)
+        held = table.clean > 0.5
+        table.status = torch.where(held, Status.CLEAN, Status.AMBIGUOUS).to(torch.uint8)
+        self.rates = estimate_noise_rates(
+            given, confidence, held, one_sided=self.one_sided, fewest=self.fewest
+        )
+        facts |= {"rho0": float(self.rates.rho0.mean()), "rho1": float(self.rates.rho1.mean())}
+        ways = Counter(self.rates.how)
+        return facts | {f"rates_{way.replace(' ', '_')}": n for way, n in sorted(ways.items())}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Add the remembered losses and the rates."""
+        rates = None if self.rates is None else vars(self.rates)
+        own = {"warm": self.warm, "remembered": self.remembered, "rates": rates}
+        return {**super().state_dict(), **own}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Go on where `state_dict` was taken."""
+        super().load_state_dict(state)
+        self.warm, self.remembered = state["warm"], state["remembered"]
+        self.rates = state["rates"] and NoiseRates(**state["rates"])
+        return self

@@ -1,0 +1,218 @@
+"""How often each class's labels are wrong: T-estimator's per-class rates (Li et al., NeurIPS 2022).
+
+Idea: the classes of a row are correlated, and the error of one label does not depend on another
+class's label. Labels i that are surely right say how given label k goes with *true* label i; all
+labels say how it goes with *given* label i. What turns the one table into the other is the noise
+of class i, and each other class k solves for it:
+
+    ρ0 = Pr(given 1 | true 0) = (C11·P10 − C10·P11) / D,   D = C00·C11 − C01·C10
+    ρ1 = Pr(given 0 | true 1) = (C00·P01 − C01·P00) / D
+
+C is the joint of true i and given k, P that of given i and given k. Of the K − 1 solutions the one
+is taken that fits all classes k best.
+
+Departure: nobody tells which side is free of noise; the published code reads it from the truth.
+Say so by `one_sided`, where it is known. Departure: a class of too few labels has the identity for
+a matrix; there the published code leaves it all zero, and divides by it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from balancemix.gmm import clean_probability
+from balancemix.losses import bce_of_confidence
+
+How = Literal["bilinear", "fallback", "not enough data"]
+Side = Literal["positives", "negatives"]
+
+
+@dataclass(frozen=True)
+class NoiseRates:
+    """The noise of each class, and how it was found; `rho0` and `rho1` are K float64 values.
+
+    "bilinear" is the equation above, "fallback" is Dual-T; "not enough data" is no noise at all.
+    """
+
+    rho0: Tensor  # Pr(given 1 | true 0)
+    rho1: Tensor  # Pr(given 0 | true 1)
+    how: list[How]
+
+    @property
+    def matrices(self) -> Tensor:
+        """Arrange the rates as transition matrices: (K, 2, 2), a row for each true value."""
+        rows = [torch.stack([1 - self.rho0, self.rho0]), torch.stack([self.rho1, 1 - self.rho1])]
+        return torch.stack(rows).movedim(2, 0)
+
+
+def estimate_noise_rates(
+    labels: Tensor,
+    confidence: Tensor,
+    selected: Tensor | None = None,
+    *,
+    one_sided: Side | None = None,
+    fewest: int = 50,
+) -> NoiseRates:
+    """Estimate each class's noise from N×K given labels and a model's confidence in presence.
+
+    `selected` marks the labels held to be right; without it they are picked by their losses.
+    `one_sided` names the given labels known to be right: "positives" where labels are only
+    missing, "negatives" where there are only too many. A class with under `fewest` selected labels
+    of a side is not judged; nor is one whose rates come to no better than chance.
+
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> rows = torch.rand(9000, 1, generator=generator)  # of many classes, and of few
+    >>> truth = torch.rand(9000, 3, generator=generator) < rows
+    >>> labels = truth & (torch.rand(9000, 3, generator=generator) > 0.3)
+    >>> rates = estimate_noise_rates(labels, 0.1 + 0.8 * truth, one_sided="positives")
+    >>> rates.rho1.round(decimals=1)
+    tensor([0.3000, 0.3000, 0.3000], dtype=torch.float64)
+    """
+    _check(labels, confidence, selected)
+    positive, confidence = labels > 0, confidence.detach().double()
+    if selected is None:
+        selected = pick(bce_of_confidence(confidence, positive), positive) > 0.5
+    selected = selected > 0
+    if one_sided is not None:
+        selected = selected | (positive if one_sided == "positives" else ~positive)
+    rho0, rho1, solved = bilinear_rates(positive, selected, one_sided)
+    other0, other1 = dual_t_rates(positive, confidence)
+    other0, other1 = _force(other0, other1, one_sided)
+    enough = ((selected & positive).sum(0) >= fewest) & ((selected & ~positive).sum(0) >= fewest)
+    solved = solved & enough
+    # Rates that add up to one say nothing of the truth, and beyond one they swap the sides.
+    fallen = enough & ~solved & (other0 + other1 < 1)
+    rho0 = torch.where(solved, rho0, torch.where(fallen, other0, 0.0))
+    rho1 = torch.where(solved, rho1, torch.where(fallen, other1, 0.0))
+    how: list[How] = [
+        "bilinear" if by_rule else "fallback" if by_model else "not enough data"
+        for by_rule, by_model in zip(solved.tolist(), fallen.tolist(), strict=True)
+    ]
+    return NoiseRates(rho0, rho1, how)
+
+
+def scaled_losses(confidence: Tensor, labels: Tensor) -> Tensor:
+    """Compute N×K losses scaled to [0, 1] within each class and given side, to be averaged.
+
+    >>> scaled_losses(torch.tensor([[0.9], [0.5], [0.1]]), torch.ones(3, 1))[:, 0]
+    tensor([0.0000, 0.2675, 1.0000])
+    """
+    losses, positive = bce_of_confidence(confidence, labels), labels > 0
+    result = torch.zeros_like(losses)
+    for side in (positive, ~positive):
+        least = losses.masked_fill(~side, torch.inf).amin(0)
+        range_ = losses.masked_fill(~side, -torch.inf).amax(0) - least
+        result = torch.where(side, (losses - least) / range_.clamp(min=1e-30), result)
+    return result
+
+
+def pick(losses: Tensor, labels: Tensor) -> Tensor:
+    """Compute P(clean) by the paper's mixtures: losses in [0, 1], ten steps of wide variances."""
+    return clean_probability(losses, labels, fit="dividemix")
+
+
+def bilinear_rates(
+    positive: Tensor, selected: Tensor, one_sided: Side | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Solve for ρ0 and ρ1 of each class by every other class; also say which classes have any.
+
+    Both matrices are N×K and boolean. In what follows i is a row, k a column of K×K matrices.
+    """
+    n, classes = positive.shape
+    given, right, absent = positive.double(), selected & positive, selected & ~positive
+    q1 = right.double().T @ given / right.sum(0)[:, None]  # Pr(given k | true i)
+    q0 = absent.double().T @ given / absent.sum(0)[:, None]  # Pr(given k | not true i)
+    mean = given.mean(0)
+    prior = (mean - q0) / (q1 - q0)  # of true i, as class k sees it
+    c11, c10, c01, c00 = q1 * prior, (1 - q1) * prior, q0 * (1 - prior), (1 - q0) * (1 - prior)
+    p11 = given.T @ given / n
+    p10, p01 = mean[:, None] - p11, mean - p11
+    p00 = 1 - p11 - p10 - p01
+    determinant = c00 * c11 - c01 * c10
+    by0, by1 = c11 * p10 - c10 * p11, c00 * p01 - c01 * p00
+
+    rho0, rho1 = (_rounded(by / determinant) for by in (by0, by1))
+    rho0, rho1 = _force(rho0, rho1, one_sided)
+    allowed = (prior >= 0) & (prior <= 1) & (rho0 >= 0) & (rho1 >= 0) & (rho0 + rho1 < 1)
+    allowed &= ~torch.eye(classes, dtype=torch.bool)
+    # What a class that goes with no other says is 0/0: no candidate, and no witness either.
+    heard = ~torch.eye(classes, dtype=torch.bool) & determinant.isfinite()
+    best = torch.stack(
+        [
+            _misfit(rho0[i], rho1[i], *(part[i, heard[i]] for part in (determinant, by0, by1)))
+            .masked_fill(~allowed[i], torch.inf)
+            .argmin()
+            for i in range(classes)
+        ]
+    )[:, None]
+    return rho0.gather(1, best)[:, 0], rho1.gather(1, best)[:, 0], allowed.any(1)
+
+
+def dual_t_rates(positive: Tensor, confidence: Tensor) -> tuple[Tensor, Tensor]:
+    """Estimate ρ0 and ρ1 of each class by Dual-T (Yao et al., NeurIPS 2020).
+
+    The surest row of each side says how the truth is predicted, and the table of predicted against
+    given labels how a prediction is annotated; their product goes from the truth to given labels.
+
+    >>> confidence = torch.tensor([[0.9], [0.8], [0.6], [0.2]])
+    >>> rho0, rho1 = dual_t_rates(torch.tensor([[1], [1], [0], [0]]) > 0, confidence)
+    >>> round(float(rho0), 3), round(float(rho1), 3)
+    (0.133, 0.4)
+    """
+    guess = confidence > 0.5
+    # Departure: a side that is never predicted is taken to be annotated rightly, not as nothing.
+    if_present = torch.where(guess.any(0), (guess & positive).sum(0) / guess.sum(0), 1.0)
+    if_absent = torch.where((~guess).any(0), (~guess & positive).sum(0) / (~guess).sum(0), 0.0)
+    low, high = confidence.amin(0), confidence.amax(0)
+    given_of_absent = (1 - low) * if_absent + low * if_present
+    given_of_present = (1 - high) * if_absent + high * if_present
+    return given_of_absent, 1 - given_of_present
+
+
+def importance(
+    confidence: Tensor, labels: Tensor, rho0: Tensor, rho1: Tensor, most: float = 20.0
+) -> Tensor:
+    """Weigh B×K given labels y by Pr(y) / Pr(given y): the model's belief before and after noise.
+
+    >>> rho = torch.tensor([0.25]), torch.tensor([0.0])
+    >>> importance(torch.tensor([[0.5], [0.9], [0.5]]), torch.tensor([[1], [1], [0]]), *rho)[:, 0]
+    tensor([0.8000, 0.9730, 1.3333])
+    """
+    present, absent = confidence, 1 - confidence
+    given = absent * rho0 + present * (1 - rho1)
+    not_given = absent * (1 - rho0) + present * rho1
+    truth = torch.where(labels > 0, present, absent)
+    noisy = torch.where(labels > 0, given, not_given)
+    # Departure: both sides of the fraction are held off 0, so that it is 1 where there is no noise.
+    return (truth.clamp(min=1e-6) / noisy.clamp(min=1e-6)).clamp(max=most)
+
+
+def _rounded(rates: Tensor) -> Tensor:
+    """Take what is hardly below zero for zero, as the published code does."""
+    return torch.where((rates < 0) & (rates > -0.3 / len(rates)), 0.0, rates)
+
+
+def _force(rho0: Tensor, rho1: Tensor, one_sided: Side | None) -> tuple[Tensor, Tensor]:
+    """Set the rate of the side that is known to be right to zero."""
+    if one_sided == "positives":
+        return torch.zeros_like(rho0), rho1
+    return (rho0, torch.zeros_like(rho1)) if one_sided == "negatives" else (rho0, rho1)
+
+
+def _misfit(rho0: Tensor, rho1: Tensor, determinant: Tensor, by0: Tensor, by1: Tensor) -> Tensor:
+    """Sum over witnesses how far each candidate is from solving their equations."""
+    off0 = (rho0[:, None] * determinant - by0).abs().sum(1)
+    return off0 + (rho1[:, None] * determinant - by1).abs().sum(1)
+
+
+def _check(labels: Tensor, confidence: Tensor, selected: Tensor | None) -> None:
+    for name, matrix in (("confidence", confidence), ("selected", selected)):
+        if matrix is not None and (matrix.shape != labels.shape or labels.ndim != 2):
+            shapes = f"{tuple(matrix.shape)} and {tuple(labels.shape)}"
+            raise ValueError(f"{name} and labels must both be N×K, they are {shapes}")
+    if not bool(((confidence >= 0) & (confidence <= 1)).all()):
+        raise ValueError("confidence must be between 0 and 1")

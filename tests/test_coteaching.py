@@ -1,0 +1,324 @@
+"""Two peers that choose each other's rows."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.optim.swa_utils import AveragedModel
+
+from balancemix.cli import main
+from balancemix.labels import Status
+from balancemix.methods import CoTeaching, Mixup
+from balancemix.methods.coteaching import Peers, SideBySide, find_peers, partners
+from balancemix.mixing import draw_lambda
+from balancemix.prediction import predict
+from tests.reference import coteaching as reference
+from tests.test_methods import (
+    EPOCHS,
+    SIZE,
+    D,
+    K,
+    N,
+    Rows,
+    Training,
+    make_data,
+    make_method,
+    make_model,
+    trained,
+)
+
+
+def two_peers(norm=False):
+    return Peers(make_model(norm, seed=0), make_model(norm, seed=1))
+
+
+def confidence_of(model, x):
+    with torch.no_grad():
+        return model(x).sigmoid().double().numpy()
+
+
+def planted(n=200, seed=0):
+    """Rows of which a fifth have all their labels wrong, and what two models say of them."""
+    generator = torch.Generator().manual_seed(seed)
+    truth = torch.rand(n, K, generator=generator) < 0.4
+    wrong = torch.rand(n, generator=generator) < 0.2
+    labels = (truth ^ wrong[:, None]).to(torch.uint8)
+    noise = torch.randn(2, n, K, generator=generator)
+    both = (3 * truth - 1.5 + 1.5 * noise).sigmoid()
+    return labels, torch.cat([both[0], both[1]], 1), wrong
+
+
+# The peers.
+
+
+def test_peers_are_both_in_training_and_a_in_evaluation():
+    peers, x = two_peers(), make_data()[0]
+    both = peers(x)
+    assert both.shape == (2, N, K)
+    assert both[0].equal(peers.a(x))
+    assert both[1].equal(peers.b(x))
+    apart = peers(x, 2 * x)
+    assert apart[0].equal(both[0])
+    assert apart[1].equal(peers.b(2 * x))
+    peers.eval()
+    assert peers(x).equal(peers.a(x))
+    assert SideBySide(peers).eval()(x).equal(torch.cat([peers.a(x), peers.b(x)], 1))
+    assert peers(x).shape == (N, K)
+
+
+def test_prediction_asks_a_and_its_witness_both():
+    x, model = make_data()[0], two_peers(norm=True)
+    one, both = predict(model, Rows(x)), predict(CoTeaching().witness(model), Rows(x))
+    assert one.equal(predict(model.a, Rows(x)))
+    assert both.equal(torch.cat([one, predict(model.b, Rows(x))], 1))
+    assert model.training
+    assert not model.side_by_side
+
+
+def test_peers_are_found_in_what_is_wrapped_around_them():
+    peers = two_peers()
+    average = AveragedModel(peers)
+    assert find_peers(average) is average.module
+    assert predict(SideBySide(average), Rows(make_data()[0])).shape == (N, 2 * K)
+
+
+def test_a_witness_that_fails_leaves_peer_a_in_place():
+    peers = two_peers().eval()
+    with pytest.raises(RuntimeError, match="shapes"):
+        SideBySide(peers)(torch.zeros(2, D + 1))
+    assert not peers.side_by_side
+
+
+def test_two_models_of_different_weights_are_built_and_one_is_delivered():
+    torch.manual_seed(3)
+    method = CoTeaching()
+    model = method.build(lambda: nn.Linear(D, K))
+    torch.manual_seed(3)
+    first = nn.Linear(D, K)
+    assert model.a.weight.equal(first.weight)
+    assert not model.b.weight.equal(first.weight)
+    nn.Linear(D, K).load_state_dict(method.deliver(model.state_dict()))
+    assert method.deliver(model.state_dict())["weight"].equal(first.weight)
+
+
+def test_a_model_that_is_not_two_is_refused():
+    x, labels = make_data()
+    method, index = CoTeaching().start(labels, 1), torch.arange(SIZE)
+    with pytest.raises(ValueError, match=r"method\.build"):
+        method.loss(make_model(), x[index], index)
+    with pytest.raises(ValueError, match=r"model\.train"):
+        method.loss(two_peers().eval(), x[index], index)
+
+
+@pytest.mark.parametrize("optimiser", [torch.optim.SGD, torch.optim.AdamW])
+def test_one_optimiser_on_two_peers_equals_two(optimiser):
+    x, labels = make_data()
+    options = {"lr": 0.05, "weight_decay": 0.01}
+    together, apart = two_peers(), two_peers()
+    one = optimiser(together.parameters(), **options)
+    two = [optimiser(peer.parameters(), **options) for peer in (apart.a, apart.b)]
+    methods = [CoTeaching().start(labels, 1) for _ in range(2)]
+    for method in methods:
+        method.sets[:, ::3] = False
+        method.sets[1, ::2] = False
+    for rows in torch.arange(N).view(4, -1).repeat(5, 1):
+        methods[0].loss(together, x[rows], rows).backward()
+        one.step()
+        one.zero_grad()
+        methods[1].loss(apart, x[rows], rows).backward()
+        for each in two:
+            each.step()
+            each.zero_grad()
+    for ours, other in zip(together.parameters(), apart.parameters(), strict=True):
+        assert ours.equal(other)
+
+
+# The sets.
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_each_peer_has_the_rows_that_the_other_holds_to_be_clean(seed):
+    labels, confidence, wrong = planted(seed=seed)
+    method = CoTeaching(warmup=0).start(labels, EPOCHS)
+    facts = method.end_epoch(confidence)
+    f_a, f_b = confidence.double().numpy().reshape(-1, 2, K).swapaxes(0, 1)
+    np.testing.assert_array_equal(method.sets, reference.sets(f_a, f_b, labels.numpy()))
+    assert not method.sets[0].equal(method.sets[1])
+    assert facts["kept_a"] == pytest.approx(float(method.sets[0].double().mean()))
+    assert facts["kept_b"] == pytest.approx(float(method.sets[1].double().mean()))
+    assert method.sets[:, wrong].float().mean() < 0.3
+    assert method.sets[:, ~wrong].float().mean() > 0.7
+
+
+def test_the_table_says_what_peer_a_trains_on():
+    labels, confidence, _ = planted()
+    method = CoTeaching(warmup=0).start(labels, EPOCHS)
+    method.end_epoch(confidence)
+    table = method.table
+    kept = method.sets[0, :, None].expand(-1, K)
+    assert (table.weight > 0).equal(kept)
+    assert (table.status == Status.CLEAN).equal(kept)
+    assert (table.clean > 0.5).equal(kept)
+    assert table.target.equal(labels.float())
+
+
+def test_a_set_of_less_than_two_batches_is_not_trained_on():
+    labels, confidence, _ = planted()
+    method = CoTeaching(warmup=0).start(labels, EPOCHS)
+    method.batches(60)
+    assert "sets_too_small" not in method.end_epoch(confidence)
+    assert not method.sets.all()
+    method.batches(100)
+    assert method.end_epoch(confidence)["sets_too_small"] == 2
+    assert method.sets.all()
+    assert (method.table.weight == 1).all()
+    assert (method.table.status == Status.AMBIGUOUS).any()
+
+
+def test_losses_all_alike_keep_every_row():
+    labels = make_data()[1]
+    method = CoTeaching(warmup=0).start(labels, EPOCHS)
+    facts = method.end_epoch(torch.full((N, 2 * K), 0.5))
+    assert facts["mixtures_constant"] == 2
+    assert method.sets.all()
+
+
+def test_rows_are_judged_from_the_last_epoch_of_the_warm_up_on():
+    x, labels = make_data()
+    training = Training(make_method("coteaching", labels, warmup=2), x)
+    wanted, told = [], []
+    for _ in range(EPOCHS):
+        wanted.append(training.method.needs_confidence)
+        told.append("kept_a" in training.epoch())
+    assert wanted == told == [False, True, True]
+    assert not CoTeaching(select=False).start(labels, EPOCHS).needs_confidence
+
+
+@pytest.mark.parametrize(("warmup", "epochs", "warm"), [(None, 50, 10), (None, 4, 0), (3, 50, 3)])
+def test_the_warm_up_is_a_fifth_of_the_epochs_unless_given(warmup, epochs, warm):
+    assert CoTeaching(warmup=warmup).start(make_data()[1], epochs).warm == warm
+
+
+def test_the_confidence_of_one_peer_is_refused():
+    labels, confidence, _ = planted()
+    method = CoTeaching(warmup=0).start(labels, EPOCHS)
+    for wrong, message in (
+        (None, "confidence"),
+        (confidence[:, :K], r"predict\(method.witness\(model\)"),
+        (confidence[1:], "N×K"),
+        (confidence * torch.nan, "finite"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            method.end_epoch(wrong)
+
+
+@pytest.mark.parametrize("options", [{"warmup": -1}, {"alpha": -0.5}])
+def test_settings_out_of_range_are_refused(options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        CoTeaching(**options)
+
+
+# The loss.
+
+
+@pytest.mark.parametrize("alpha", [0.0, 4.0])
+def test_the_loss_is_the_sum_of_means_over_sets_mixed_within(alpha):
+    x, labels = make_data()
+    method, model, index = CoTeaching(alpha=alpha).start(labels, 1), two_peers(), torch.arange(SIZE)
+    method.sets = torch.rand(2, N, generator=torch.Generator().manual_seed(0)) < 0.6
+    known = torch.Generator()
+    known.set_state(method.generator.get_state())
+    want = 0.0
+    for peer, kept in zip((model.a, model.b), method.sets[:, index], strict=True):
+        rows = [i for i in range(SIZE) if kept[i]]
+        order = torch.randperm(len(rows), generator=known).tolist()
+        lam = float(draw_lambda(alpha, known))
+        others = [rows[j] for j in order]
+        shown = lam * x[rows] + (1 - lam) * x[others]
+        wanted = lam * labels[rows].double() + (1 - lam) * labels[others].double()
+        want += reference.loss(confidence_of(peer, shown), wanted.numpy(), [True] * len(rows))
+    assert method.loss(model, x[index], index).item() == pytest.approx(want, rel=1e-5)
+
+
+def test_labels_outside_a_set_do_not_matter_to_its_peer():
+    x, labels = make_data()
+    index, gradients = torch.arange(SIZE), []
+    for changed in (labels, torch.where(torch.arange(N)[:, None] % 3 == 0, 1 - labels, labels)):
+        method, model = CoTeaching().start(changed, 1), two_peers()
+        method.sets[0, ::3] = False
+        method.loss(model, x[index], index).backward()
+        gradients.append([peer[0].weight.grad for peer in (model.a, model.b)])
+    assert gradients[0][0].equal(gradients[1][0])
+    assert not gradients[0][1].equal(gradients[1][1])
+
+
+def test_a_batch_without_a_row_of_a_set_leaves_its_peer_alone():
+    x, labels = make_data()
+    method, model, index = CoTeaching().start(labels, 1), two_peers(norm=True), torch.arange(SIZE)
+    method.sets[1] = False
+    loss = method.loss(model, x[index], index)
+    loss.backward()
+    assert loss.isfinite()
+    assert all(not parameter.grad.any() for parameter in model.b.parameters())
+    assert any(parameter.grad.any() for parameter in model.a.parameters())
+
+
+def test_partners_stay_within_the_set():
+    kept = torch.rand(50, generator=torch.Generator().manual_seed(0)) < 0.5
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(20):
+        partner = partners(kept, generator)
+        assert partner.sort().values.equal(torch.arange(50))
+        assert kept[partner[kept]].all()
+        assert partner[~kept].equal(torch.arange(50)[~kept])
+
+
+def test_while_all_rows_are_kept_a_peer_s_first_step_is_mixup():
+    x, labels = make_data()
+    index, model = torch.arange(SIZE), two_peers()
+    CoTeaching().start(labels, 1).loss(model, x[index], index).backward()
+    plain = make_model(norm=False, seed=0)
+    Mixup().start(labels, 1).loss(plain, x[index], index).backward()
+    torch.testing.assert_close(model.a[0].weight.grad, plain[0].weight.grad)
+
+
+def test_selection_changes_the_result_once_the_warm_up_is_over():
+    full, without = trained("coteaching"), trained("coteaching", select=False)
+    steps = len(full.losses) // EPOCHS
+    assert full.losses[:steps] == without.losses[:steps]
+    assert full.losses[steps:] != without.losses[steps:]
+
+
+def test_rows_with_wrong_labels_are_left_out_of_training():
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(300, D, generator=generator)
+    truth = (x @ torch.randn(D, K, generator=generator) > 0.3).to(torch.uint8)
+    wrong = torch.rand(300, generator=generator) < 0.2
+    labels = torch.where(wrong[:, None], 1 - truth, truth)
+    training = Training(CoTeaching(warmup=2).start(labels, 6), x)
+    training.model = two_peers(norm=True)
+    training.optimiser = torch.optim.SGD(training.model.parameters(), lr=0.05, momentum=0.9)
+    kept = training.run(6).method.sets
+    assert kept[:, wrong].float().mean() < 0.1
+    assert kept[:, ~wrong].float().mean() > 0.7
+
+
+def test_the_command_trains_resumes_and_scores(tiny, tmp_path, capsys):
+    call = ["train", str(tiny), "--method", "coteaching", "--noise", "mislabel:0.3"]
+    call += ["--epochs", "4", "--batch-size", "16", "--set", "model.hidden=16"]
+    run = tmp_path / "run"
+    assert main([*call, "--out", str(run)]) == 0
+    before = (run / "labels.npz").read_bytes(), (run / "model.safetensors").read_bytes()
+    assert "kept_a" in json.loads((run / "log.jsonl").read_text().splitlines()[-1])
+    with np.load(run / "labels.npz") as arrays:
+        assert arrays["confidence"].shape == arrays["given"].shape
+    for name in ("labels.npz", "model.safetensors", "metrics.json"):
+        (run / name).unlink()
+    assert main(["train", "--resume", "--out", str(run)]) == 0
+    assert ((run / "labels.npz").read_bytes(), (run / "model.safetensors").read_bytes()) == before
+    capsys.readouterr()
+    assert main(["evaluate", str(run), "--json"]) == 0
+    last = json.loads((run / "metrics.json").read_text())["last"]
+    assert json.loads(capsys.readouterr().out) == pytest.approx(last)
