@@ -1,4 +1,4 @@
-"""Make the tables of docs/results.md: `make results`, or `results.py NAME …` for some of them.
+"""Make the tables of docs/results.md: `make results`, or `results.py NAME[:SEEDS] …` for some.
 
 Every row is `balancemix train` with the settings below, one setting for all methods. Finished runs
 are kept under runs/results and never repeated; a killed one goes on.
@@ -17,12 +17,13 @@ from pathlib import Path
 from statistics import mean, stdev
 
 from balancemix.files import write_text
+from balancemix.methods import METHODS
 from balancemix.progress import progress
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "data"
 DOCUMENT = ROOT / "docs" / "results.md"
-METHODS = {"bce": "BCE", "mixup": "BCE + Mixup", "balancemix": "BalanceMix"}
+NAMES = {"bce": "BCE", "mixup": "BCE + Mixup", "balancemix": "BalanceMix"}
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,9 @@ class Table:
     methods: tuple[str, ...]
     seeds: tuple[int, ...]
     flags: tuple[str, ...]
-    threads: int
-    at_once: int
+    threads: int = 1
+    at_once: int = 2
+    wide: bool = False  # a row a method, a column a noise
 
 
 TABLES = {
@@ -45,8 +47,14 @@ TABLES = {
         methods=("bce", "mixup", "balancemix"),
         seeds=(0, 1, 2),
         flags=("--epochs", "30"),
-        threads=1,
-        at_once=2,
+    ),
+    "methods": Table(
+        data="coco160-features.npz",
+        noises=("none", "mislabel:0.2", "mislabel:0.4", "flip:0.1", "flip:0.2", "single"),
+        methods=tuple(METHODS),
+        seeds=(0, 1, 2),
+        flags=("--epochs", "30"),
+        wide=True,
     ),
     "digits": Table(
         data="digits",
@@ -54,8 +62,6 @@ TABLES = {
         methods=("bce", "mixup", "balancemix"),
         seeds=(0, 1, 2),
         flags=("--epochs", "30"),
-        threads=1,
-        at_once=2,
     ),
     "raw-digits": Table(
         data="digits:pixels",
@@ -63,8 +69,6 @@ TABLES = {
         methods=("bce", "mixup", "balancemix"),
         seeds=(0, 1, 2),
         flags=("--epochs", "30"),
-        threads=1,
-        at_once=2,
     ),
     "pixels": Table(
         data="coco160",
@@ -72,28 +76,27 @@ TABLES = {
         methods=("bce", "balancemix"),
         seeds=(0,),
         flags=("--epochs", "8", "--image-size", "96", "--workers", "0"),
-        threads=1,
-        at_once=2,
     ),
 }
 
 
 def main(names: list[str]) -> None:
     """Run what is missing and write the tables asked for."""
-    for name in names or TABLES:
+    for word in names or TABLES:
+        name, _, seeds = word.partition(":")
         table = TABLES[name]
         if not table.data.startswith("digits") and not (SHARED / table.data).exists():
             sys.exit(f"{SHARED / table.data} is not there: the table {name!r} is made from it")
         jobs = [
             (noise, method, seed)
-            for seed in table.seeds
+            for seed in (map(int, seeds.split(",")) if seeds else table.seeds)
             for noise in table.noises
             for method in table.methods
         ]
         with progress(name, len(jobs)) as show, ThreadPoolExecutor(table.at_once) as pool:
             for _ in pool.map(partial(train, name, table), *zip(*jobs, strict=True)):
                 show.advance()
-        put_into_document(name, markdown(name, table))
+        put_into_document(name, matrix(name, table) if table.wide else markdown(name, table))
 
 
 def directory(name: str, noise: str, method: str, seed: int) -> Path:
@@ -148,7 +151,21 @@ def markdown(name: str, table: Table) -> str:
                 digits = 3 if scale == 1 else 1
                 cells.append(spread(values, digits) + (" %" if values and scale > 1 else ""))
             cells.append(f"{mean(metrics['seconds_per_epoch'] for metrics in found):.1f}")
-            lines.append(f"| {noise} | {METHODS[method]} | " + " | ".join(cells) + " |")
+            lines.append(f"| {noise} | {NAMES[method]} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def matrix(name: str, table: Table) -> str:
+    """Write last mAP (and best) of every method under every noise, of the runs that have ended."""
+    lines = [f"| method | {' | '.join(table.noises)} |", "|---|" + "---|" * len(table.noises)]
+    for method in table.methods:
+        cells = []
+        for noise in table.noises:
+            paths = [directory(name, noise, method, seed) / "metrics.json" for seed in table.seeds]
+            found = [json.loads(path.read_text()) for path in paths if path.exists()]
+            best = spread([metrics["best"]["mAP"] for metrics in found]).split(" ")[0]
+            cells.append(f"{spread([metrics['last']['mAP'] for metrics in found])} ({best})")
+        lines.append(f"| {method} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

@@ -12,7 +12,8 @@ train a classifier on noisy, imbalanced labels
 
 DATA is one of
   digits        built-in strips of handwritten digits (digits:pixels for raw pixels)
-  a folder      of images with labels.csv: image,labels[,split], labels separated by |
+  a folder      of images with labels.csv: image,labels[,split], labels separated by |;
+                or COCO (2014, 2017), VOCdevkit (2007, 2012) or DeepFashion as they come
   file.npz      with features (N×D), labels (N×K of 0/1), and classes, split if there are
 
 examples:
@@ -26,7 +27,7 @@ data, model, train and method, and plan.json in the run directory shows them all
 
 # A flag, the setting that it stands for, and what it says of itself.
 FLAGS: list[tuple[str, str, dict[str, Any]]] = [
-    ("--method", "method.name", {"help": "bce, mixup or balancemix (default)"}),
+    ("--method", "method.name", {"help": "balancemix (default), bce, mixup, asl, …: see below"}),
     ("--noise", "noise", {"help": "add noise to the training labels: mislabel:0.4, flip:0.2, "
                                   "flip:POS,NEG, single, drop:0.5"}),
     ("--seed", "seed", {"type": int, "help": "of everything random (default 0)"}),
@@ -36,7 +37,7 @@ FLAGS: list[tuple[str, str, dict[str, Any]]] = [
     ("--optimizer", "train.optimizer", {"help": "sgd (default) or adamw"}),
     ("--weight-decay", "train.weight_decay", {"type": float, "help": "default 1e-4"}),
     ("--backbone", "model.backbone", {"help": "any timm name, for images"}),
-    ("--head", "model.head", {"help": "linear, mlp or ml-decoder"}),
+    ("--head", "model.head", {"help": "linear, mlp, ml-decoder or query2label"}),
     ("--image-size", "data.size", {"type": int, "help": "side in pixels (default 224)"}),
     ("--augment", "data.augment", {"help": "randaugment (default), uda or none"}),
     ("--workers", "data.workers", {"type": int, "help": "loading processes"}),
