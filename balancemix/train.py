@@ -22,12 +22,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader
 
 from balancemix import distributed
 from balancemix.data.dataset import ImageRows, Rows
 from balancemix.engine import Engine
 from balancemix.errors import InputError
 from balancemix.groups import Groups, class_groups
+from balancemix.methods import Method
 from balancemix.metrics import evaluate
 from balancemix.plan import Plan
 from balancemix.prediction import loader, predict, predict_logits
@@ -55,18 +57,13 @@ def fit(
     holds. Without a `run` nothing is written.
     """
     plan, show = plan or Plan(), progress or Silent()
-    method, epochs = (
-        plan.method.start(train.labels, plan.train.epochs, plan.seed),
-        plan.train.epochs,
-    )
+    epochs, size, workers = plan.train.epochs, plan.train.batch_size, _workers(plan, train)
+    method = plan.method.start(train.labels, epochs, plan.seed)
     torch.manual_seed(plan.seed)
     engine = Engine(method.build(make_model), plan, run)
-    workers = _workers(plan, train)
     truth = train.labels if train.truth is None else train.truth
     groups = class_groups(truth.sum(0), plan.data.groups)
-    batches = method.batches(
-        plan.train.batch_size, plan.seed, rank=distributed.rank(), world=distributed.world()
-    )
+    batches = method.batches(size, plan.seed, rank=distributed.rank(), world=distributed.world())
     engine.schedule(epochs * len(batches))
     lines: list[dict[str, Any]] = []
     state = run.load_checkpoint() if run is not None else None
@@ -79,47 +76,33 @@ def fit(
     confidence: Tensor | None = None
     while method.epoch < epochs:
         epoch, begin = method.epoch, time.perf_counter()
-        torch.manual_seed(epoch_seed(plan.seed, epoch))
-        views = train.with_views(method.views, epoch_seed(plan.seed, epoch))
-        total = 0.0
-        engine.model.train()
-        for step, (x, index) in enumerate(loader(views, workers, batch_sampler=batches), 1):
-            loss = method.loss(engine.model, engine.place(x), index)
-            total += engine.step(loss, last=step == len(batches))
-            if not math.isfinite(total):
-                raise InputError(
-                    f"the loss of epoch {epoch + 1} is not finite: lower --lr or set --clip"
-                )
-            show.advance()
-            show.say(loss=total / step, **_shown(lines))
-        line: dict[str, Any] = {"epoch": epoch + 1, "loss": total / len(batches), "lr": engine.rate}
+        seed = epoch_seed(plan.seed, epoch)
+        torch.manual_seed(seed)
+        order = loader(train.with_views(method.views, seed), workers, batch_sampler=batches)
+        loss = _learn(engine, method, order, show, _shown(lines))
+        line: dict[str, Any] = {"epoch": epoch + 1, "loss": loss, "lr": engine.rate}
 
-        scored = engine.averaged
+        scored, seen = engine.averaged, None
         if method.needs_confidence or epoch + 1 == epochs:
-            asked = method.witness(scored)
-            confidence = predict(asked, train.plain, plan.train.batch_size, workers=workers)
-        seen = None
+            confidence = predict(method.witness(scored), train.plain, size, workers=workers)
         if method.needs_views:
-            two = train.with_views(2, epoch_seed(plan.seed, epoch))
-            seen = predict(scored, two, plan.train.batch_size, workers=workers)
+            seen = predict(scored, train.with_views(2, seed), size, workers=workers)
         line |= method.end_epoch(confidence, seen)
         line |= _upsampling(method.odds, train.labels, groups)
-        trained = time.perf_counter()
-        logits = predict_logits(scored, valid.plain, plan.train.batch_size, workers=workers)
+        line["seconds"] = time.perf_counter() - begin
+        logits = predict_logits(scored, valid.plain, size, workers=workers)
         line |= _score(logits, valid, groups, plan)
         line |= _selection(method.table.state_dict(), train.truth, groups)
-        line |= {"seconds": trained - begin}
         lines.append(line)
         engine.track(line)
-        show.say(loss=line["loss"], **_shown(lines))
         if run is not None and distributed.rank() == 0:
             run.write_log(lines)
             run.save_checkpoint({"method": method.state_dict(), **engine.state_dict()})
 
     metrics = summarise(lines)
+    if confidence is None:  # resumed after the last epoch: only the files were missing
+        confidence = predict(engine.averaged, train.plain, size, workers=workers)
     if run is not None and distributed.rank() == 0:
-        if confidence is None:  # resumed after the last epoch: only the files were missing
-            confidence = predict(engine.averaged, train.plain, plan.train.batch_size)
         run.save_model(method.deliver(engine.weights()))
         run.write_arrays("labels.npz", _record(method.table.state_dict(), confidence, train))
         run.write_json("metrics.json", metrics)
@@ -127,9 +110,27 @@ def fit(
     return engine.averaged, metrics
 
 
+def _learn(
+    engine: Engine, method: Method, order: DataLoader[Any], show: Progress, shown: dict[str, float]
+) -> float:
+    """Train for an epoch and return its mean loss."""
+    total, steps = 0.0, len(order)
+    engine.model.train()
+    for step, (x, index) in enumerate(order, 1):
+        loss = method.loss(engine.model, engine.place(x), index)
+        total += engine.step(loss, last=step == steps)
+        if not math.isfinite(total):
+            raise InputError(
+                f"the loss of epoch {method.epoch + 1} is not finite: lower --lr or set --clip"
+            )
+        show.advance()
+        show.say(loss=total / step, **shown)
+    return total / steps
+
+
 def summarise(lines: list[dict[str, Any]]) -> Metrics:
     """Reduce a log to last and best scores, quality of the selection, and time."""
-    scores = [key for key in lines[-1] if key.startswith(("mAP", "CF1", "OF1", "C", "O"))]
+    scores = [key for key in lines[-1] if key.startswith(("mAP", "C", "O"))]
     best = max(lines, key=lambda line: line["mAP"])
     seconds = sorted(line["seconds"] for line in lines)
     return {
