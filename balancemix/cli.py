@@ -35,7 +35,7 @@ def build_parser() -> argparse.ArgumentParser:
         summary, _, _ = command.DESCRIPTION.partition("\n")
         child = commands.add_parser(
             name,
-            help=summary,
+            help=summary.replace("%", "%%"),  # argparse would format it
             description=command.DESCRIPTION,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )

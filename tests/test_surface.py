@@ -67,6 +67,13 @@ def test_every_command_explains_itself():
     for name, command in COMMANDS.items():
         assert re.search(rf"^\s+{name}\s", text, re.MULTILINE)
         assert "example" in command.DESCRIPTION
+    assert "option_strings" not in text  # an unescaped % makes argparse say strange things
+
+
+def test_the_help_of_train_names_every_method():
+    named = re.search(r"methods: (.*?)\n\n", COMMANDS["train"].DESCRIPTION, re.DOTALL)
+    assert named is not None
+    assert named[1].replace("\n ", "").split(", ") == list(balancemix.METHODS)
 
 
 def blocks(language: str) -> list[str]:

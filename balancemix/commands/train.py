@@ -22,12 +22,16 @@ examples:
   balancemix train photos/ --backbone resnet50 --head ml-decoder --epochs 20 --precision bf16
   balancemix train --resume --out runs/photos     # go on after an interruption
 
+methods: bce, mixup, focal, asl, hill, splc, ll-r, ll-ct, ll-cp, an-ls, epr, role, em-apl,
+  coteaching, t-estimator, balancemix
+
 Every setting can be given by --set section.key=value or in a TOML file (--plan); the sections are
 data, model, train and method, and plan.json in the run directory shows them all."""
 
 # A flag, the setting that it stands for, and what it says of itself.
 FLAGS: list[tuple[str, str, dict[str, Any]]] = [
-    ("--method", "method.name", {"help": "balancemix (default), bce, mixup, asl, …: see below"}),
+    ("--method", "method.name", {"help": "one of the above (default balancemix), "
+                                         "or package.module:Class"}),
     ("--noise", "noise", {"help": "add noise to the training labels: mislabel:0.4, flip:0.2, "
                                   "flip:POS,NEG, single, drop:0.5"}),
     ("--seed", "seed", {"type": int, "help": "of everything random (default 0)"}),
