@@ -48,6 +48,13 @@ TABLES = {
         seeds=(0, 1, 2),
         flags=("--epochs", "30"),
     ),
+    "dropout": Table(
+        data="coco160-features.npz",
+        noises=("none", "mislabel:0.4"),
+        methods=("bce", "mixup", "balancemix"),
+        seeds=(0,),
+        flags=("--epochs", "30", "--set", "model.dropout=0.5"),
+    ),
     "methods": Table(
         data="coco160-features.npz",
         noises=("none", "mislabel:0.2", "mislabel:0.4", "flip:0.1", "flip:0.2", "single"),
