@@ -196,7 +196,7 @@ def test_rows_are_judged_from_the_last_epoch_of_the_warm_up_on():
     assert not CoTeaching(select=False).start(labels, EPOCHS).needs_confidence
 
 
-@pytest.mark.parametrize(("warmup", "epochs", "warm"), [(None, 50, 10), (None, 4, 0), (3, 50, 3)])
+@pytest.mark.parametrize(("warmup", "epochs", "warm"), [(None, 50, 10), (None, 4, 1), (3, 50, 3)])
 def test_the_warm_up_is_a_fifth_of_the_epochs_unless_given(warmup, epochs, warm):
     assert CoTeaching(warmup=warmup).start(make_data()[1], epochs).warm == warm
 

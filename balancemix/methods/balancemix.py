@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from balancemix.gmm import Fit, Guard, Mixtures, fit_mixtures
 from balancemix.labels import RelabelWeight, Status, manage
 from balancemix.losses import asl, bce, bce_of_confidence, focal
-from balancemix.methods.base import Input, Method, checked, first_view, require
+from balancemix.methods.base import Input, Method, checked, first_view, require, warm_epochs
 from balancemix.mixing import draw_lambda, mix
 from balancemix.prediction import evaluating
 from balancemix.sampling import Score, effective_rows, minority_odds
@@ -81,7 +81,7 @@ class BalanceMix(Method):
     def start(self, labels: Tensor, epochs: int, seed: int = 0) -> Self:
         """Begin with uniform odds and every label trusted."""
         super().start(labels, epochs, seed)
-        self.warm = max(round(epochs / 5), 1) if self.warmup is None else self.warmup
+        self.warm = warm_epochs(self.warmup, epochs)
         self.mixtures: Mixtures | None = None
         if self.mix and self.minority:
             self.odds = torch.full((len(labels),), 1 / len(labels), dtype=torch.float64)

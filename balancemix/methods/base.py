@@ -115,6 +115,15 @@ def first_view(x: Input) -> Tensor:
     return x if isinstance(x, Tensor) else x[0]
 
 
+def warm_epochs(wanted: int | None, epochs: int) -> int:
+    """Count the epochs of a warm-up: as many as wanted, or about a fifth, as in the paper.
+
+    >>> warm_epochs(None, 50), warm_epochs(None, 2), warm_epochs(0, 50)
+    (10, 1, 0)
+    """
+    return max(round(epochs / 5), 1) if wanted is None else wanted
+
+
 def checked(confidence: Tensor | None, given: Tensor) -> Tensor:
     """Take the confidence of an epoch's end to the CPU, or say what is wrong with it."""
     if confidence is None:

@@ -35,7 +35,7 @@ from torch import Tensor, nn
 from balancemix.gmm import Fit, Guard, fit_mixtures
 from balancemix.labels import Status
 from balancemix.losses import bce_of_confidence
-from balancemix.methods.base import Input, checked, first_view, require
+from balancemix.methods.base import Input, checked, first_view, require, warm_epochs
 from balancemix.methods.mixup import Mixup
 from balancemix.mixing import draw_lambda, mix
 from balancemix.sampling import Batches
@@ -118,7 +118,7 @@ class CoTeaching(Mixup):
     def start(self, labels: Tensor, epochs: int, seed: int = 0) -> Self:
         """Begin with all rows in both sets."""
         super().start(labels, epochs, seed)
-        self.warm = epochs // 5 if self.warmup is None else self.warmup
+        self.warm = warm_epochs(self.warmup, epochs)
         self.sets = torch.ones(2, len(labels), dtype=torch.bool)  # what a trains on, and b
         self.size = 1  # of a batch, once that is known
         return self

@@ -33,7 +33,7 @@ import torch
 from torch import Tensor, nn
 
 from balancemix.labels import Status
-from balancemix.methods.base import Input, checked, first_view, require
+from balancemix.methods.base import Input, checked, first_view, require, warm_epochs
 from balancemix.methods.mixup import Mixup
 from balancemix.mixing import draw_lambda, mix
 from balancemix.noise_rates import (
@@ -64,7 +64,7 @@ class TEstimator(Mixup):
     def start(self, labels: Tensor, epochs: int, seed: int = 0) -> Self:
         """Begin without rates."""
         super().start(labels, epochs, seed)
-        self.warm = max(epochs // 5, 1) if self.warmup is None else self.warmup
+        self.warm = warm_epochs(self.warmup, epochs)
         self.remembered = torch.zeros(labels.shape)  # losses, summed over epochs
         self.rates: NoiseRates | None = None
         return self
