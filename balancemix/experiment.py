@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from balancemix import noise
@@ -127,11 +128,12 @@ def try_out(plan: Plan, classes: int = 80) -> str:
 
 
 def trained_model(run: Run, rows: Rows) -> nn.Module:
-    """Build a run's model and load its weights."""
+    """Build a run's model, load its weights, and put it on the best device there is."""
     model = make_model(run.plan, rows, pretrained=False)
     try:
         model.load_state_dict(run.load_model())
     except RuntimeError as error:
         shown = str(error).splitlines()[-1].strip()
         raise InputError(f"{run.path}: its model does not fit these rows ({shown})") from error
-    return model
+    here = torch.accelerator.is_available()
+    return model.to(torch.accelerator.current_accelerator() if here else "cpu")

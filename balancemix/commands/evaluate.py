@@ -46,12 +46,7 @@ def run(arguments: argparse.Namespace) -> None:
     record = run_.read_arrays("labels.npz")
     classes = record["classes"].tolist()
     splits = load_rows(plan, arguments.data or plan.data.path)
-    rows = splits.test
-    if arguments.split is not None:
-        if arguments.split not in splits.splits:
-            known = suggest(arguments.split, list(splits.splits))
-            raise InputError(f"--split {arguments.split}: no such rows; {known}")
-        rows = splits.splits[arguments.split]
+    rows = splits.test if arguments.split is None else splits.named(arguments.split)
     convention = arguments.ap or plan.train.ap
     if convention not in ("sklearn", "raw", "voc"):
         raise InputError(f"--ap {convention}: {suggest(convention, ('sklearn', 'raw', 'voc'))}")

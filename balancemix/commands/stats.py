@@ -27,15 +27,9 @@ def run(arguments: argparse.Namespace) -> None:
     """Count and print."""
     from balancemix.commands.tables import console
     from balancemix.data import load
-    from balancemix.errors import InputError
     from balancemix.groups import class_groups, imbalance
-    from balancemix.wording import suggest
 
-    splits = load(arguments.data, skip_bad=arguments.skip_bad).splits
-    if arguments.split not in splits:
-        known = suggest(arguments.split, list(splits))
-        raise InputError(f"--split {arguments.split}: no such rows; {known}")
-    rows = splits[arguments.split]
+    rows = load(arguments.data, skip_bad=arguments.skip_bad).named(arguments.split)
     counts = rows.labels.sum(0)
     ratios = imbalance(rows.labels)
     facts = {

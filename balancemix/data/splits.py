@@ -29,6 +29,12 @@ class Splits:
         """The K class names."""
         return self.train.classes
 
+    def named(self, name: str) -> Rows:
+        """Look up the rows that a `--split` asks for."""
+        if name not in self.splits:
+            raise InputError(f"--split {name}: no such rows; {suggest(name, list(self.splits))}")
+        return self.splits[name]
+
 
 def check_split(where: str, name: str) -> None:
     """Refuse a split of unknown name; `where` begins the message.
