@@ -14,7 +14,7 @@ from balancemix import noise
 from balancemix.data import FeatureRows, Rows, Splits, load
 from balancemix.data.dry import RandomImages
 from balancemix.errors import InputError
-from balancemix.model import build_model, normalisation
+from balancemix.model import begin_at_frequencies, build_model, normalisation
 from balancemix.plan import Plan
 from balancemix.run import Run
 from balancemix.train import fit
@@ -95,7 +95,7 @@ def make_model(plan: Plan, rows: Rows, *, pretrained: bool) -> nn.Module:
         features = rows.features.float()
         statistics = features.mean(0), features.std(0)
         shape = {"features": features.shape[1], "standardise": statistics}
-    return build_model(
+    model = build_model(
         classes=len(rows.classes),
         backbone=plan.model.backbone,
         head=plan.model.head,
@@ -104,6 +104,9 @@ def make_model(plan: Plan, rows: Rows, *, pretrained: bool) -> nn.Module:
         dropout=plan.model.dropout,
         **shape,
     )
+    if pretrained and not isinstance(rows, FeatureRows):
+        begin_at_frequencies(model, (rows.labels.sum(0) + 1) / (len(rows) + 2))
+    return model
 
 
 def try_out(plan: Plan, classes: int = 80) -> str:

@@ -109,6 +109,23 @@ def build_model(
     return Classifier(body, _head(head, width, classes, hidden, dropout))
 
 
+def begin_at_frequencies(model: Classifier, share: Tensor) -> None:
+    """Let the head say at first, of every row, how often each class is there (K shares).
+
+    The first steps of a random head would move all of a pretrained backbone's weights by a large
+    and useless loss; from here on they only learn what tells rows apart.
+
+    >>> model = build_model(classes=2, features=3)
+    >>> begin_at_frequencies(model, torch.tensor([0.5, 0.1]))
+    >>> model(torch.randn(1, 3)).sigmoid()
+    tensor([[0.5000, 0.1000]], grad_fn=<SigmoidBackward0>)
+    """
+    last: Any = model.head[-1] if isinstance(model.head, nn.Sequential) else model.head
+    with torch.no_grad():
+        last.weight.zero_()
+        last.bias.copy_(share.logit(eps=1e-6))
+
+
 def normalisation(backbone: str) -> tuple[Channels, Channels]:
     """Return the mean and standard deviation of R, G and B, in units of 0 to 1, to feed it with.
 

@@ -82,7 +82,7 @@ TABLES = {
         noises=("mislabel:0.4",),
         methods=("bce", "balancemix"),
         seeds=(0,),
-        flags=("--epochs", "8", "--image-size", "96", "--workers", "0"),
+        flags=("--epochs", "6", "--image-size", "96", "--workers", "0"),
     ),
 }
 

@@ -14,7 +14,13 @@ import torch
 from balancemix import pretrained
 from balancemix.errors import InputError
 from balancemix.ml_decoder import MLDecoder
-from balancemix.model import Classifier, Standardise, build_model, normalisation
+from balancemix.model import (
+    Classifier,
+    Standardise,
+    begin_at_frequencies,
+    build_model,
+    normalisation,
+)
 from balancemix.pretrained import fetchable, lite0_state, reachable
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
@@ -221,3 +227,15 @@ def test_reachable_is_any_answer():
         assert reachable(f"http://127.0.0.1:{server.server_port}")  # it answers 501
         port = server.server_port
     assert not reachable(f"http://127.0.0.1:{port}", seconds=1)
+
+
+@pytest.mark.parametrize("head", ["linear", "mlp", "ml-decoder", "query2label"])
+def test_a_head_can_begin_at_the_frequencies_of_the_classes(head):
+    model = build_model(classes=3, features=8, head=head, hidden=16).eval()
+    share = torch.tensor([0.5, 0.02, 0.0])
+    begin_at_frequencies(model, share)
+    said = model(torch.randn(4, 8)).sigmoid()
+    torch.testing.assert_close(said, share.expand(4, 3), atol=1e-5, rtol=0)
+    said.log().sum().backward()
+    last = model.head[-1] if head == "mlp" else model.head
+    assert last.weight.grad.abs().sum() > 0  # and it goes on from there
