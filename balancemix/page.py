@@ -23,10 +23,10 @@ body { font: 16px/1.5 system-ui, sans-serif; color: #1b1f24; background: #fff; m
 h1 { font-size: 1.7rem; margin: 0 0 .3rem; } h2 { font-size: 1.2rem; margin: 2.2rem 0 .6rem; }
 p { max-width: 46rem; } .lead { color: #57606a; margin-top: 0; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .35rem .9rem .35rem 0; text-align: right; border-bottom: 1px solid #d8dee4; }
+th, td { padding: .35rem .8rem .35rem 0; text-align: right; border-bottom: 1px solid #d8dee4; }
 th:first-child, td:first-child { text-align: left; } th { color: #57606a; font-weight: 600; }
 .best { font-weight: 700; } .wide { overflow-x: auto; } figure { margin: 0; }
-svg { width: 100%; height: auto; min-width: 34rem; }
+svg { width: 100%; max-width: 48rem; height: auto; }
 .rows { display: grid; grid-template-columns: repeat(auto-fill, minmax(13.5rem, 1fr)); gap: 1rem; }
 .row { border: 1px solid #d8dee4; border-radius: .5rem; padding: .7rem; }
 .row img { width: 100%; image-rendering: pixelated; border-radius: .25rem; background: #000;
@@ -66,7 +66,7 @@ def render(
 <h1>BalanceMix on noisy digits</h1>
 <p class="lead">{len(rows):,} strips of handwritten digits with wrong labels
 ({html.escape(noise)}), scored on clean labels of other digits.</p>
-<div class="wide"><table><thead><tr><th>method</th><th>mAP, last epoch</th><th>best epoch</th>
+<div class="wide"><table><thead><tr><th>test mAP</th><th>last</th><th>best</th>
 <th>many</th><th>medium</th><th>few</th></tr></thead><tbody>{lines}</tbody></table></div>
 <h2>Learning</h2>
 <figure class="wide">{curves(logs)}</figure>
@@ -85,7 +85,7 @@ def curves(logs: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     from matplotlib.figure import Figure
 
     with mpl.rc_context({"svg.hashsalt": "balancemix", "font.size": 11}):
-        figure = Figure(figsize=(7.6, 3.4), layout="constrained")
+        figure = Figure(figsize=(6.4, 3.4), layout="constrained")
         axes = figure.add_subplot()
         for name, lines in logs.items():
             epochs = [line["epoch"] for line in lines]
