@@ -170,8 +170,9 @@ def matrix(name: str, table: Table) -> str:
         for noise in table.noises:
             paths = [directory(name, noise, method, seed) / "metrics.json" for seed in table.seeds]
             found = [json.loads(path.read_text()) for path in paths if path.exists()]
+            last = spread([metrics["last"]["mAP"] for metrics in found])
             best = spread([metrics["best"]["mAP"] for metrics in found]).split(" ")[0]
-            cells.append(f"{spread([metrics['last']['mAP'] for metrics in found])} ({best})")
+            cells.append(f"{last} ({best})" if found else last)
         lines.append(f"| {method} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
