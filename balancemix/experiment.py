@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,12 @@ class Experiment:
     def test(self) -> Rows:
         """The rows to score on."""
         return self.splits.test
+
+    @property
+    def steps(self) -> int:
+        """How many batches the whole training takes."""
+        train = self.plan.train
+        return train.epochs * math.ceil(len(self.train) / train.batch_size)
 
     def make_model(self) -> nn.Module:
         """Build a new model for these rows."""

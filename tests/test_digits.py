@@ -3,7 +3,7 @@ import pytest
 import torch
 from sklearn.metrics import average_precision_score
 
-from balancemix.data import load
+from balancemix.data import load, load_unlabelled
 from balancemix.data.digits import CELLS, strips
 
 
@@ -77,3 +77,9 @@ def test_clean_labels_can_be_learnt(data):
     weight = torch.linalg.solve(ridge, x.T @ (target - target.mean(0)))
     logits = (data.test.features @ weight).numpy()
     assert average_precision_score(data.test.labels.numpy(), logits) > 0.97
+
+
+def test_rows_to_predict_are_made_with_the_seed_of_their_run():
+    wanted = load("digits", seed=1).test
+    rows = load_unlabelled("digits", wanted.classes, seed=1)
+    torch.testing.assert_close(rows.features, wanted.features)

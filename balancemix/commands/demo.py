@@ -48,8 +48,7 @@ def run(arguments: argparse.Namespace) -> None:
         experiment = prepare(plan)
         run_ = Run.create(arguments.out / name, plan, force=True)
         experiment.record_noise(run_)
-        steps = len(plan.method.start(experiment.train.labels, 1).batches(plan.train.batch_size))
-        with progress(name, plan.train.epochs * steps) as show:
+        with progress(name, experiment.steps) as show:
             _, results[name] = fit(
                 experiment.make_model, experiment.train, experiment.test, plan, run_, show
             )

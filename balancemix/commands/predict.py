@@ -36,8 +36,8 @@ def run(arguments: argparse.Namespace) -> None:
 
     run_ = Run.open(arguments.run_directory)
     classes = run_.read_arrays("labels.npz")["classes"].tolist()
-    how = viewing(run_.plan, arguments.data)
-    rows = load_unlabelled(arguments.data, classes, skip_bad=arguments.skip_bad, **how)
+    how = {**viewing(run_.plan, arguments.data), "skip_bad": arguments.skip_bad}
+    rows = load_unlabelled(arguments.data, classes, seed=run_.plan.seed, **how)
     with progress("predict", len(rows)) as show:
         confidence = predict(trained_model(run_, rows), rows.plain, advance=show.advance)
     if arguments.out.suffix == ".npz":

@@ -104,8 +104,7 @@ def run(arguments: argparse.Namespace) -> None:
     experiment.make_model()  # a wrong backbone must fail before anything is written
     run_ = Run.create(out, plan, resume=arguments.resume, force=arguments.force)
     experiment.record_noise(run_)
-    steps = plan.train.epochs * -(-len(experiment.train) // plan.train.batch_size)
-    with progress(f"{plan.tree()['method']['name']}", steps) as show:
+    with progress(plan.tree()["method"]["name"], experiment.steps) as show:
         _, metrics = fit(experiment.make_model, experiment.train, experiment.test, plan, run_, show)
     if arguments.json:
         print(json.dumps(metrics, indent=2))

@@ -34,10 +34,14 @@ def load_unlabelled(
     dropout: float = 0.1,
     noise: float = 0.1,
     skip_bad: bool = False,
+    seed: int = 0,
 ) -> Rows:
-    """Load every image below a folder, or the features of an .npz; the labels are left blank."""
+    """Load every image below a folder, or the features of an .npz; the labels are left blank.
+
+    The features of digits depend on the seed they were made with: give the run's own.
+    """
     if str(data) in ("digits", "digits:pixels"):
-        return digits.load(pixels=str(data) == "digits:pixels").test
+        return digits.load(pixels=str(data) == "digits:pixels", seed=seed).test
     path = Path(data).expanduser()
     if path.is_dir():
         paths = _images(path, skip_bad)
