@@ -63,12 +63,19 @@ def put(tree: dict[str, Any], path: list[str], value: Any) -> None:
 def _fitting(hint: Any, value: Any, name: str) -> Any:
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
-        for option in get_args(hint):
-            if option is type(None) and value in (None, "none"):
-                return None
-        inner = [option for option in get_args(hint) if option is not type(None)]
-        if len(inner) == 1:
-            return _fitting(inner[0], value, name)
+        if type(None) in get_args(hint) and value in (None, "none"):
+            return None
+        options = [option for option in get_args(hint) if option is not type(None)]
+        words = [word for o in options if get_origin(o) is Literal for word in get_args(o)]
+        if len(options) > 1 and words:  # `float | Literal["auto"]`
+            if value in words:
+                return value
+            options = [option for option in options if get_origin(option) is not Literal]
+            if isinstance(value, str):
+                wanted = f"{_kind(options[0])} or {', '.join(words)}"
+                raise InputError(f"{name} must be {wanted}, it is {value!r}")
+        if len(options) == 1:
+            return _fitting(options[0], value, name)
     if origin is Literal:
         if value not in get_args(hint):
             choices = [str(choice) for choice in get_args(hint)]
@@ -84,7 +91,12 @@ def _fitting(hint: Any, value: Any, name: str) -> Any:
         return float(value)
     # bool is an int to Python, but `epochs = true` is a slip.
     if not isinstance(hint, type) or type(value) is not hint:
-        wanted = {"int": "a whole number", "float": "a number", "bool": "true or false"}
-        kind = getattr(hint, "__name__", str(hint))
-        raise InputError(f"{name} must be {wanted.get(kind, kind)}, it is {value!r}")
+        raise InputError(f"{name} must be {_kind(hint)}, it is {value!r}")
     return value
+
+
+def _kind(hint: Any) -> str:
+    """Name the kind of value that is wanted."""
+    wanted = {"int": "a whole number", "float": "a number", "bool": "true or false"}
+    name = getattr(hint, "__name__", str(hint))
+    return wanted.get(name, name)

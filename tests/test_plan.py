@@ -38,6 +38,8 @@ def test_every_method_can_be_named_and_its_defaults_are_written_out(name):
         ({"method": {"name": "balancemx"}}, "unknown method 'balancemx'; did you mean"),
         ({"method": {"alhpa": 3}}, "unknown setting method.alhpa; did you mean 'alpha'?"),
         ({"method": {"epsilon": 0.2}}, "method: epsilon must be between 0.5 and 1, it is 0.2"),
+        ({"method": {"epsilon": "aut"}}, "method.epsilon must be a number or auto, it is 'aut'"),
+        ({"method": {"trust_positives": 2}}, "trust_positives must be true or false, it is 2"),
         ({"noise": "mislable:0.4"}, "mislabel"),
         ({"seed": -1}, "seed must be between"),
     ],

@@ -58,6 +58,9 @@ def show_training(run: Run, experiment: Experiment, metrics: Mapping[str, Any]) 
             f"{chosen.get('relabel_proportion', 0):.2%} of all"
             + (f", flips {chosen['flip_accuracy']:.1%} right" if "flip_accuracy" in chosen else "")
         )
+    for line in run.log():
+        if "wrong" in line:
+            out.print(judgement(line))
     few = run.log()[-1].get("upsampling_few")
     if few is not None and few < 1.05:
         out.print(
@@ -65,6 +68,23 @@ def show_training(run: Run, experiment: Experiment, metrics: Mapping[str, Any]) 
             "(Eq. 4 is nearly uniform; --set method.power=10 strengthens it)"
         )
     out.print(f"run: {run.path}   next: balancemix audit {run.path}", soft_wrap=True)
+
+
+def judgement(line: Mapping[str, Any]) -> str:
+    """Say what the rows kept out of the warm-up told of the labels, and what followed from it.
+
+    >>> line = {"positives": 490, "wrong": 0.06, "missing": 5.4, "epsilon": 0.975}
+    >>> print(judgement({**line, "trust_positives": 1.0}))
+    labels, judged by 490 positives of unseen rows: up to 6% of the given positives are wrong, up to
+    5.4 are missing for each that is given: positives are trusted, epsilon is 0.975
+    """
+    trust = "trusted" if line["trust_positives"] else "doubted like all labels"
+    return (
+        f"labels, judged by {line['positives']:,} positives of unseen rows: "
+        f"up to {line['wrong']:.0%} of the given positives are wrong, up to\n"
+        f"{line['missing']:.1f} are missing for each that is given: "
+        f"positives are {trust}, epsilon is {line['epsilon']:g}"
+    )
 
 
 def show_findings(

@@ -28,6 +28,15 @@ methods: bce, mixup, focal, asl, hill, splc, ll-r, ll-ct, ll-cp, an-ls, epr, rol
 Every setting can be given by --set section.key=value or in a TOML file (--plan); the sections are
 data, model, train and method, and plan.json in the run directory shows them all."""
 
+
+def number(text: str) -> float | str:
+    """Read a number, or leave a word to be judged with the other settings."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 # A flag, the setting that it stands for, and what it says of itself.
 FLAGS: list[tuple[str, str, dict[str, Any]]] = [
     ("--method", "method.name", {"help": "one of the above (default balancemix), "
@@ -48,7 +57,8 @@ FLAGS: list[tuple[str, str, dict[str, Any]]] = [
     ("--groups", "data.groups", {"help": "class groups: auto (thirds) or paper"}),
     ("--warmup", "method.warmup", {"type": int, "help": "epochs before labels are managed"}),
     ("--alpha", "method.alpha", {"type": float, "help": "of Mixup's Beta (default 4)"}),
-    ("--epsilon", "method.epsilon", {"type": float, "help": "re-labelling threshold (0.975)"}),
+    ("--epsilon", "method.epsilon", {"type": number, "help": "re-labelling threshold (0.975), "
+                                                             "or auto"}),
     ("--mode", "method.mode", {"help": "re-label online (default) or once an epoch"}),
     ("--clip", "train.clip", {"type": float, "help": "largest gradient norm"}),
     ("--accumulate", "train.accumulate", {"type": int, "help": "batches a step"}),

@@ -27,6 +27,7 @@ from typing import Any, Literal, Self
 import torch
 from torch import Tensor, nn
 
+from balancemix.evidence import Evidence, keep_out, weigh
 from balancemix.gmm import Fit, Guard, Mixtures, fit_mixtures
 from balancemix.labels import RelabelWeight, Status, manage
 from balancemix.losses import asl, bce, bce_of_confidence, focal
@@ -42,9 +43,11 @@ class BalanceMix(Method):
 
     warmup: epochs on given labels, mixed as in Algorithm 1; None is a fifth of all.
     alpha: of the Beta distribution that λ comes from. lambda_per: one λ a "batch" or a "pair".
-    epsilon: confidence beyond which a doubted label is re-labelled (0.55 for single positives).
+    epsilon: confidence beyond which a doubted label is re-labelled (the paper's is 0.55 for single
+    positives); "auto" is chosen at the end of the warm-up, see `balancemix.evidence`.
     mode: re-label in each step ("online", Algorithm 1) or once an epoch ("epoch", cheaper).
-    trust_positives: given positives are never doubted (for data whose labels are only missing).
+    trust_positives: given positives are never doubted (for data whose labels are only missing);
+    "auto" is chosen with epsilon.
     score, power: see `minority_odds`. mixture, fewest, separation: see `fit_mixtures`.
     relabel_weight: re-labelled labels count fully ("one") or by their "confidence".
     blend: mix the weights of the two rows as their labels are, rather than use the random row's.
@@ -60,9 +63,9 @@ class BalanceMix(Method):
     warmup: int | None = None
     alpha: float = 4.0
     lambda_per: Literal["batch", "pair"] = "batch"
-    epsilon: float = 0.975
+    epsilon: float | Literal["auto"] = 0.975
     mode: Literal["online", "epoch"] = "online"
-    trust_positives: bool = False
+    trust_positives: bool | Literal["auto"] = False
     score: Score = "paper"
     power: float = 1.0
     mixture: Fit = "raw"
@@ -75,7 +78,8 @@ class BalanceMix(Method):
     base_loss: Literal["bce", "focal", "asl"] = "bce"
 
     def __post_init__(self) -> None:
-        require(0.5, 1, epsilon=self.epsilon)
+        if self.epsilon != "auto":
+            require(0.5, 1, epsilon=self.epsilon)
         require(0, math.inf, alpha=self.alpha, warmup=self.warmup or 0)
 
     def start(self, labels: Tensor, epochs: int, seed: int = 0) -> Self:
@@ -83,8 +87,15 @@ class BalanceMix(Method):
         super().start(labels, epochs, seed)
         self.warm = warm_epochs(self.warmup, epochs)
         self.mixtures: Mixtures | None = None
+        self.threshold = 0.975 if self.epsilon == "auto" else self.epsilon
+        self.trusting = self.trust_positives is True
+        judged = self.select and 0 < self.warm < epochs
+        wanted = judged and "auto" in (self.epsilon, self.trust_positives)
+        self.unseen = keep_out(len(labels), 0.1 if wanted else 0.0, seed)
+        self.table.weight[self.unseen] = 0.0
         if self.mix and self.minority:
-            self.odds = torch.full((len(labels),), 1 / len(labels), dtype=torch.float64)
+            seen = (~self.unseen).double()
+            self.odds = seen / seen.sum()
         return self
 
     def criterion(self, logits: Tensor, target: Tensor) -> Tensor:
@@ -125,13 +136,16 @@ class BalanceMix(Method):
             weight, other_weight = weight.chunk(2)
         else:
             partner = torch.randperm(len(x), generator=self.generator)
+            # An unseen row is nobody's partner: whoever drew it is mixed with itself.
+            unseen = self.unseen[index.cpu()][partner]
+            partner = torch.where(unseen, torch.arange(len(x)), partner)
             other, wanted, other_weight = x[partner], target[partner], weight[partner]
         if self.warming and not self.warmup_mix:
-            return self.reduce(self.criterion(model(x), target))
+            return self.reduce(weight * self.criterion(model(x), target))
 
         pairs = len(x) if self.lambda_per == "pair" else 1
         lam = draw_lambda(self.alpha, self.generator, pairs)
-        if self.blend:
+        if self.blend and not self.warming:
             weight = mix(weight, other_weight, lam)
         # Otherwise the reliability is the random row's, which dominates the mix (§4.3).
         logits = model(mix(x, other, lam))
@@ -166,12 +180,15 @@ class BalanceMix(Method):
         """
         confidence = checked(confidence, self.table.given)
         table, facts = self.table, super().end_epoch()
+        if self.unseen.any() and not self.warming:
+            facts |= self._choose(weigh(confidence[self.unseen], table.given[self.unseen]))
         if self.odds is not None:
-            self.odds = minority_odds(confidence, table.given, self.power, self.score)
+            seen, self.odds = ~self.unseen, torch.zeros_like(self.odds)
+            known = confidence[seen], table.given[seen]
+            self.odds[seen] = minority_odds(*known, self.power, self.score)
             facts["effective_rows"] = effective_rows(self.odds)
         if not self.select or self.warming:
             return facts
-
         losses = bce_of_confidence(confidence, table.given)
         self.mixtures = fit_mixtures(
             losses,
@@ -181,7 +198,7 @@ class BalanceMix(Method):
             separation=self.separation,
         )
         clean = self.mixtures.posterior(losses, table.given)
-        table.clean = torch.where(table.given > 0, 1.0, clean) if self.trust_positives else clean
+        table.clean = torch.where(table.given > 0, 1.0, clean) if self.trusting else clean
         views = confidence if view_confidence is None else checked(view_confidence, table.given)
         table.target, table.weight, table.status = self._manage(table.given, table.clean, views)
 
@@ -193,6 +210,17 @@ class BalanceMix(Method):
                 facts[f"mixtures_{guard.name.lower()}"] = count
         return facts
 
+    def _choose(self, evidence: Evidence) -> dict[str, float]:
+        """Choose what was left to the data, and train on all rows from now on."""
+        if self.trust_positives == "auto":
+            self.trusting = evidence.only_missing
+        self.unseen = torch.zeros_like(self.unseen)
+        return {
+            **vars(evidence),
+            "epsilon": self.threshold,
+            "trust_positives": float(self.trusting),
+        }
+
     def _manage(
         self, given: Tensor, clean: Tensor, confidence: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
@@ -200,7 +228,7 @@ class BalanceMix(Method):
             given,
             clean,
             confidence,
-            epsilon=self.epsilon,
+            epsilon=self.threshold,
             relabel=self.relabel,
             reweight=self.reweight,
             relabel_weight=self.relabel_weight,
@@ -209,11 +237,13 @@ class BalanceMix(Method):
     def state_dict(self) -> dict[str, Any]:
         """Add the mixtures."""
         mixtures = None if self.mixtures is None else vars(self.mixtures)
-        return {**super().state_dict(), "warm": self.warm, "mixtures": mixtures}
+        chosen = {"threshold": self.threshold, "trusting": self.trusting, "unseen": self.unseen}
+        return {**super().state_dict(), "warm": self.warm, "mixtures": mixtures, **chosen}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         """Go on where `state_dict` was taken."""
         super().load_state_dict(state)
-        self.warm = state["warm"]
+        self.warm, self.unseen = state["warm"], state["unseen"]
+        self.threshold, self.trusting = state["threshold"], state["trusting"]
         self.mixtures = state["mixtures"] and Mixtures(**state["mixtures"])
         return self

@@ -1,0 +1,84 @@
+"""Which labels are wrong, in the large: how many given positives, and how many positives hide.
+
+Idea: confidence on rows that were not trained on says which labels look like the other side's. A
+wrong positive is a negative, so among the negatives of its class it may stand anywhere; a right
+one stands high. Whatever part of the positives falls into the lowest fifth of the negatives, five
+times that part is wrong. Likewise from above: of the highest fifth of the positives, five times
+the negatives that stand among them are positives without a label.
+
+    wrong   = #(positives below the fifth) / (#positives / 5)
+    missing = (1 − wrong) · #(negatives above the fifth) / (#positives / 5)
+
+These are slopes at the two ends of the ROC curve: the mixture proportions that Scott, Blanchard
+and Handy (COLT 2013) show to be the largest that the data allow. Both are upper bounds, `missing`
+a loose one: a class that is hard to recognise has confident negatives of its own.
+
+On rows that were trained on they say nothing: a network that has seen a wrong label a few times
+is surer of it than of any negative.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+# A fifth: less would rest on a handful of labels, more would count right but hard positives.
+_END = 0.2
+
+# Fewer positives than this decide nothing.
+_FEWEST = 100
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What unseen rows say of the given labels."""
+
+    positives: int  # given ones that were looked at
+    wrong: float  # share of the given positives that are not there
+    missing: float  # positives without a label, for each right one with a label
+
+    @property
+    def only_missing(self) -> bool:
+        """Are the labels incomplete rather than wrong? Most positives hide, and few are false."""
+        return self.positives >= _FEWEST and self.wrong < 0.1 and self.missing > 2
+
+
+def keep_out(rows: int, share: float, seed: int) -> Tensor:
+    """Pick the rows that a warm-up shall not see, so that `weigh` can judge by them; N booleans.
+
+    >>> int(keep_out(1000, 0.1, seed=0).sum()), int(keep_out(1000, 0.0, seed=0).sum())
+    (100, 0)
+    """
+    order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
+    return order < int(share * rows)
+
+
+def weigh(confidence: Tensor, given: Tensor) -> Evidence:
+    """Estimate the errors of N×K given labels from confidence in rows that were not trained on.
+
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> truth = torch.rand(4000, 2, generator=generator) < 0.3
+    >>> confidence = (0.2 + 0.6 * truth + 0.2 * torch.rand(4000, 2, generator=generator))
+    >>> kept = truth & (torch.rand(4000, 2, generator=generator) < 0.5)
+    >>> evidence = weigh(confidence, kept)
+    >>> round(evidence.wrong, 2), round(evidence.missing)
+    (0.0, 1)
+    """
+    if confidence.shape != given.shape or given.ndim != 2:
+        shapes = f"{tuple(confidence.shape)} and {tuple(given.shape)}"
+        raise ValueError(f"confidence and given must both be N×K, they are {shapes}")
+    positives, low, chance, high, top = 0, 0, 0.0, 0, 0
+    for said, labels in zip(confidence.T, given.T > 0, strict=True):
+        positive, negative = said[labels].sort().values, said[~labels].sort().values
+        positives += len(positive)
+        lowest, highest = int(_END * len(negative)), int(_END * len(positive))
+        if lowest:
+            low += int((positive < negative[lowest]).sum())
+            chance += len(positive) * lowest / len(negative)
+        if highest:
+            high += int((negative > positive[-highest]).sum())
+            top += highest
+    wrong = min(low / chance, 1.0) if chance else 0.0
+    return Evidence(positives, wrong, (1 - wrong) * high / top if top else 0.0)
