@@ -20,15 +20,25 @@ class Status(IntEnum):
     AMBIGUOUS = 2
 
 
+# A label's two bytes: given, target and status in four bits, the log-odds of P(clean) above them.
+_TARGET, _STATUS, _ODDS = 1, 2, 4  # how far each is shifted; given is not
+_STEPS, _MOST = 128, 2047  # 128 steps to a unit of log-odds; ± 2047 stand for 1 and 0
+
+
 @dataclass
 class LabelTable:
-    """Everything known of the labels; every field is N×K and lives on the CPU."""
+    """Everything known of the labels, N×K on the CPU, in two bytes a label.
 
-    given: Tensor  # uint8, as annotated; never written to
-    target: Tensor  # float: what to train on
-    weight: Tensor  # float in [0, 1]: how far to trust it
-    status: Tensor  # uint8: Status
-    clean: Tensor  # float: P(clean | loss), Eq. 8
+    Every field reads as a matrix of its own: `given` (uint8, as annotated; never written to),
+    `target` (float: what to train on), `weight` (float in [0, 1]: how far to trust it), `status`
+    (uint8: Status) and `clean` (float: P(clean | loss), Eq. 8, to within 0.4 % of itself). Labels
+    count fully but for ambiguous ones, which count by `clean` (Eq. 10). Only a method whose targets
+    or weights are others pays for a float matrix of them.
+    """
+
+    code: Tensor  # int16
+    soft: Tensor | None = None  # float: targets that are not all 0 or 1
+    set_weight: Tensor | None = None  # float: weights that are not Eq. 10's
 
     @classmethod
     def trusting(cls, given: Tensor) -> Self:
@@ -37,18 +47,117 @@ class LabelTable:
             raise ValueError(f"labels must be an N×K matrix, not of shape {tuple(given.shape)}")
         if not bool(((given == 0) | (given == 1)).all()):
             raise ValueError("labels must be 0 or 1")
-        given = given.to("cpu", torch.uint8, copy=True)
-        ones = torch.ones(given.shape)
-        return cls(given, given.float(), ones, torch.zeros_like(given), ones.clone())
+        given = given.to("cpu", torch.int16)
+        return cls((given << _TARGET) + given + (_MOST << _ODDS))
+
+    def __len__(self) -> int:
+        return len(self.code)
+
+    @property
+    def given(self) -> Tensor:
+        """The labels as annotated."""
+        return (self.code & 1).to(torch.uint8)
+
+    @property
+    def target(self) -> Tensor:
+        """What to train on."""
+        return self._target(self.code, self.soft)
+
+    @target.setter
+    def target(self, target: Tensor) -> None:
+        if bool(((target == 0) | (target == 1)).all()):
+            self.soft = None
+            self._put(target, _TARGET, 1)
+        else:
+            self.soft = target.float()
+
+    @property
+    def weight(self) -> Tensor:
+        """How much each label counts."""
+        return self._weight(self.code, self.set_weight)
+
+    @weight.setter
+    def weight(self, weight: Tensor) -> None:
+        self.set_weight = weight.float()
+
+    @property
+    def status(self) -> Tensor:
+        """What was decided of each label."""
+        return (self.code >> _STATUS & 3).to(torch.uint8)
+
+    @status.setter
+    def status(self, status: Tensor) -> None:
+        self._put(status, _STATUS, 3)
+
+    @property
+    def clean(self) -> Tensor:
+        """P(clean) of each label."""
+        return self._clean(self.code)
+
+    @clean.setter
+    def clean(self, clean: Tensor) -> None:
+        self._put(odds_code(clean), _ODDS, -1)
 
     def rows(self, index: Tensor, device: torch.device | str = "cpu") -> tuple[Tensor, Tensor]:
         """Look up target and weight of the rows `index`, both B×K."""
-        index = index.to(self.given.device)
-        return self.target[index].to(device), self.weight[index].to(device)
+        target, weight, _, _ = self.look_up(index)
+        return target.to(device), weight.to(device)
 
-    def state_dict(self) -> dict[str, Tensor]:
-        """Name every field."""
+    def look_up(self, index: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Look up target, weight, given and clean of the rows `index`, all B×K."""
+        index = index.to(self.code.device)
+        code = self.code[index]
+        soft, weight = (
+            None if matrix is None else matrix[index] for matrix in (self.soft, self.set_weight)
+        )
+        return (
+            self._target(code, soft),
+            self._weight(code, weight),
+            (code & 1).to(torch.uint8),
+            self._clean(code),
+        )
+
+    def matrices(self) -> dict[str, Tensor]:
+        """Name every matrix."""
+        names = ("given", "target", "weight", "status", "clean")
+        return {name: getattr(self, name) for name in names}
+
+    def state_dict(self) -> dict[str, Tensor | None]:
+        """Name what is stored."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def _put(self, values: Tensor, shift: int, mask: int) -> None:
+        values = values.to("cpu", torch.int16)
+        self.code = self.code & ~(mask << shift) | values << shift
+
+    @staticmethod
+    def _target(code: Tensor, soft: Tensor | None) -> Tensor:
+        return (code >> _TARGET & 1).float() if soft is None else soft
+
+    @classmethod
+    def _weight(cls, code: Tensor, weight: Tensor | None) -> Tensor:
+        if weight is not None:
+            return weight
+        return torch.where((code >> _STATUS & 3) == Status.AMBIGUOUS, cls._clean(code), 1.0)
+
+    @staticmethod
+    def _clean(code: Tensor) -> Tensor:
+        steps = (code >> _ODDS).float()
+        clean = (steps / _STEPS).sigmoid()
+        return clean.masked_fill_(steps == _MOST, 1.0).masked_fill_(steps == -_MOST - 1, 0.0)
+
+
+def odds_code(clean: Tensor) -> Tensor:
+    """Write probabilities as steps of their log-odds (int16), which never cross a half.
+
+    >>> odds_code(torch.tensor([0.0, 0.4999999, 0.5, 0.5000001, 1.0])).tolist()
+    [-2048, 0, 0, 1, 2047]
+    """
+    odds = clean.double().logit()
+    steps = (odds * _STEPS).round().clamp(1 - _MOST, _MOST - 1)
+    steps = torch.where(odds > 0, steps.clamp(min=1), steps.clamp(max=0))
+    steps = torch.where(clean >= 1, _MOST, torch.where(clean <= 0, -_MOST - 1, steps))
+    return steps.to(torch.int16)
 
 
 def manage(

@@ -92,7 +92,7 @@ def fit(
         line["seconds"] = time.perf_counter() - begin
         logits = predict_logits(scored, valid.plain, size, workers=workers)
         line |= _score(logits, valid, groups, plan)
-        line |= _selection(method.table.state_dict(), train.truth, groups)
+        line |= _selection(method.table.matrices(), train.truth, groups)
         lines.append(line)
         engine.track(line)
         if run is not None and distributed.rank() == 0:
@@ -104,7 +104,7 @@ def fit(
         confidence = predict(engine.averaged, train.plain, size, workers=workers)
     if run is not None and distributed.rank() == 0:
         run.save_model(method.deliver(engine.weights()))
-        run.write_arrays("labels.npz", _record(method.table.state_dict(), confidence, train))
+        run.write_arrays("labels.npz", _record(method.table.matrices(), confidence, train))
         run.write_json("metrics.json", metrics)
     engine.end()
     return engine.averaged, metrics

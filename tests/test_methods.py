@@ -521,8 +521,9 @@ def known_case(**options):
     x, labels = make_data(1)
     method = BalanceMix(**{"warmup": 0, "epsilon": 0.52} | options).start(labels, EPOCHS)
     generator = torch.Generator().manual_seed(2)
-    method.table.clean = torch.rand(N, K, generator=generator)
-    method.table.clean[7] = 0.9  # a row of which nothing is doubted
+    clean = torch.rand(N, K, generator=generator)
+    clean[7] = 0.9  # a row of which nothing is doubted
+    method.table.clean = clean
     method.mixtures, method.epoch = some_mixtures(), 1
     index = torch.tensor([7, 30, 2, 19, 5, 30, 11, 26])  # row 30 is mixed with another one's 30
     return method, make_model(norm=False, seed=3), x, index
@@ -593,7 +594,7 @@ def test_epoch_mode_equals_equations_2_to_10_from_confidences_to_loss(pairs):
     np.testing.assert_array_equal(method.table.status, reliability)
     np.testing.assert_array_equal(method.table.target, Y)
     doubted = p_G <= 0.5
-    np.testing.assert_allclose(method.table.clean[doubted], p_G[doubted], atol=1e-4)
+    np.testing.assert_allclose(method.table.clean[doubted], p_G[doubted], rtol=0.005, atol=1e-4)
     np.testing.assert_allclose(
         method.odds, reference.sampling_probability(f.astype(float), labels), rtol=1e-6
     )
@@ -622,7 +623,7 @@ def test_reliability_and_weights_come_from_the_random_row_alone(mode):
             clean[index[rows]] = (
                 torch.where(clean[index[rows]] > 0.5, 1.0, 0.5) * clean[index[rows]]
             )
-        method.table.weight = torch.where(clean > 0.5, 1.0, clean)
+        method.table.clean, method.table.weight = clean, torch.where(clean > 0.5, 1.0, clean)
         return method.loss(model, x[index], index)
 
     first, second = slice(0, 4), slice(4, 8)
@@ -664,14 +665,14 @@ def test_online_re_labelling_goes_by_the_mean_of_both_views():
     second = torch.tensor([[0.70, 0.30, 0.55, 0.01, 0.90]])  # means 0.845, 0.155, 0.77, 0.01, 0.945
     target, weight = method.refine(Echo(), [first.logit(), second.logit()], torch.tensor([0]))
     assert target.tolist() == [[1, 0, 0, 1, 1]]
-    torch.testing.assert_close(weight, torch.tensor([[1, 1, 0.3, 1, 1]]))
+    torch.testing.assert_close(weight, torch.tensor([[1, 1, 0.3, 1, 1]]), rtol=0.004, atol=0)
 
 
 def test_a_single_view_decides_alone():
     view = torch.tensor([[0.99, 0.01, 0.55, 0.01, 0.5]])
     target, weight = echo_case().refine(Echo(), view.logit(), torch.tensor([0]))
     assert target.tolist() == [[1, 0, 0, 1, 1]]
-    torch.testing.assert_close(weight, torch.tensor([[1, 1, 0.3, 1, 0.4]]))
+    torch.testing.assert_close(weight, torch.tensor([[1, 1, 0.3, 1, 0.4]]), rtol=0.004, atol=0)
 
 
 def test_more_than_two_views_are_averaged_too():
@@ -684,14 +685,15 @@ def test_more_than_two_views_are_averaged_too():
 
 def test_refined_labels_last_for_the_step_only():
     method = echo_case()
-    kept = {name: tensor.clone() for name, tensor in method.table.state_dict().items()}
+    kept = {name: tensor.clone() for name, tensor in method.table.matrices().items()}
     method.refine(Echo(), torch.full((2, K), 5.0), torch.tensor([0, 1]))
-    assert same(method.table.state_dict(), kept)
+    assert same(method.table.matrices(), kept)
 
 
 def test_rows_without_doubted_labels_are_not_forwarded():
     method, shown = echo_case(), []
-    method.table.clean[::2] = 0.9
+    even = (torch.arange(N) % 2 == 0)[:, None]
+    method.table.clean = torch.where(even, 0.9, method.table.clean)
     model = Echo()
     model.register_forward_hook(lambda module, inputs, output: shown.append(len(output)))
     views = [torch.zeros(6, K), torch.zeros(6, K)]

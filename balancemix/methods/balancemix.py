@@ -92,7 +92,9 @@ class BalanceMix(Method):
         judged = self.select and 0 < self.warm < epochs
         wanted = judged and "auto" in (self.epsilon, self.trust_positives)
         self.unseen = keep_out(len(labels), 0.1 if wanted else 0.0, seed)
-        self.table.weight[self.unseen] = 0.0
+        rows = self.unseen[:, None]  # ambiguous labels of no weight: for the warm-up, not there
+        self.table.status = torch.where(rows, Status.AMBIGUOUS, self.table.status)
+        self.table.clean = torch.where(rows, 0.0, self.table.clean)
         if self.mix and self.minority:
             seen = (~self.unseen).double()
             self.odds = seen / seen.sum()
@@ -157,18 +159,18 @@ class BalanceMix(Method):
         Departure: given one view only (a plain loop's own data), that view decides alone.
         """
         views = [x] if isinstance(x, Tensor) else list(x)
-        target, weight = self.table.rows(index, views[0].device)
+        device = views[0].device
+        target, weight, given, clean = (part.to(device) for part in self.table.look_up(index))
         if self.warming or self.mixtures is None or not self.relabel or self.mode == "epoch":
             return target, weight
-        clean = self.table.clean[index.cpu()].to(target.device)
         doubted = (clean <= 0.5).any(1).nonzero()[:, 0]
         if not len(doubted):
             return target, weight
         with evaluating(model):  # also keeps the views out of BatchNorm's statistics
             said = model(torch.cat([view[doubted] for view in views])).float().sigmoid()
         confidence = said.view(len(views), len(doubted), -1).mean(0)
-        given = self.table.given[index.cpu()].to(target.device)[doubted]
-        target[doubted], weight[doubted], _ = self._manage(given, clean[doubted], confidence)
+        decided = self._manage(given[doubted], clean[doubted], confidence)
+        target[doubted], weight[doubted], _ = decided
         return target, weight
 
     def end_epoch(
@@ -200,7 +202,9 @@ class BalanceMix(Method):
         clean = self.mixtures.posterior(losses, table.given)
         table.clean = torch.where(table.given > 0, 1.0, clean) if self.trusting else clean
         views = confidence if view_confidence is None else checked(view_confidence, table.given)
-        table.target, table.weight, table.status = self._manage(table.given, table.clean, views)
+        table.target, weight, table.status = self._manage(table.given, table.clean, views)
+        if not self.reweight or self.relabel_weight != "one":  # otherwise the table knows Eq. 10
+            table.weight = weight
 
         for status in Status:
             facts[status.name.lower()] = float((table.status == status).float().mean())

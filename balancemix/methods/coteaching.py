@@ -194,7 +194,7 @@ class CoTeaching(Mixup):
         table.clean = clean[:, 1:].expand(rows, classes).contiguous()
         table.weight = self.sets[0, :, None].float().expand(rows, classes).contiguous()
         held = table.clean > 0.5
-        table.status = torch.where(held, Status.CLEAN, Status.AMBIGUOUS).to(torch.uint8)
+        table.status = torch.where(held, Status.CLEAN, Status.AMBIGUOUS)
         facts["kept_a"], facts["kept_b"] = self.sets.float().mean(1).tolist()
         if bool(small.any()):
             facts["sets_too_small"] = int(small.sum())

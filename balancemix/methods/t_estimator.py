@@ -106,7 +106,8 @@ class TEstimator(Mixup):
         if self.one_sided is not None:
             table.clean = table.clean.masked_fill(given == (self.one_sided == "positives"), 1.0)
         held = table.clean > 0.5
-        table.status = torch.where(held, Status.CLEAN, Status.AMBIGUOUS).to(torch.uint8)
+        table.status = torch.where(held, Status.CLEAN, Status.AMBIGUOUS)
+        table.weight = torch.ones_like(table.clean)  # a step's weights are its own
         self.rates = estimate_noise_rates(
             given, confidence, held, one_sided=self.one_sided, fewest=self.fewest
         )
