@@ -90,8 +90,8 @@ def fit(
         line |= method.end_epoch(confidence, seen)
         line |= _upsampling(method.odds, train.labels, groups)
         line["seconds"] = time.perf_counter() - begin
-        logits = predict_logits(scored, valid.plain, size, workers=workers)
-        line |= _score(logits, valid, groups, plan)
+        said = predict_logits(method.witness(scored), valid.plain, size, workers=workers)
+        line |= _scores(said, valid, groups, plan)
         line |= _selection(method.table.matrices(), train.truth, groups)
         lines.append(line)
         engine.track(line)
@@ -142,9 +142,18 @@ def summarise(lines: list[dict[str, Any]]) -> Metrics:
     }
 
 
-def _score(logits: Tensor, valid: Rows, groups: Groups, plan: Plan) -> dict[str, float]:
+def _scores(said: Tensor, valid: Rows, groups: Groups, plan: Plan) -> dict[str, float]:
+    """Score the model's own K columns and, where a method trains several models, their mean."""
     truth = valid.labels if valid.truth is None else valid.truth
-    return evaluate(logits, truth, groups, convention=plan.train.ap, classes=valid.classes)
+    each = said.view(len(said), -1, len(valid.classes)).unbind(1)
+
+    def score(logits: Tensor) -> dict[str, float]:
+        return evaluate(logits, truth, groups, convention=plan.train.ap, classes=valid.classes)
+
+    if len(each) == 1:
+        return score(said)
+    together = torch.stack(each).double().sigmoid().mean(0)
+    return {**score(each[0]), "mAP_ensemble": score(together.logit())["mAP"]}
 
 
 def _selection(

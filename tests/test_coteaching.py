@@ -9,11 +9,15 @@ from torch import nn
 from torch.optim.swa_utils import AveragedModel
 
 from balancemix.cli import main
+from balancemix.data import FeatureRows
 from balancemix.labels import Status
 from balancemix.methods import CoTeaching, Mixup
 from balancemix.methods.coteaching import Peers, SideBySide, find_peers, partners
+from balancemix.metrics import evaluate
 from balancemix.mixing import draw_lambda
+from balancemix.plan import Plan
 from balancemix.prediction import predict
+from balancemix.train import fit
 from tests.reference import coteaching as reference
 from tests.test_methods import (
     EPOCHS,
@@ -305,6 +309,16 @@ def test_rows_with_wrong_labels_are_left_out_of_training():
     assert kept[:, ~wrong].float().mean() > 0.7
 
 
+def test_the_ensemble_is_the_mean_probability_of_both_peers():
+    rows = FeatureRows(*make_data(), [f"class {k}" for k in range(K)])
+    plan = Plan(method=CoTeaching(warmup=1))
+    plan.train.epochs, plan.train.batch_size = 2, SIZE
+    model, metrics = fit(make_model, rows, rows, plan)
+    both = predict(CoTeaching().witness(model), rows.plain).view(N, 2, K).mean(1)
+    want = evaluate(both.double().logit(), rows.labels)["mAP"]
+    assert metrics["last"]["mAP_ensemble"] == pytest.approx(want)
+
+
 def test_the_command_trains_resumes_and_scores(tiny, tmp_path, capsys):
     call = ["train", str(tiny), "--method", "coteaching", "--noise", "mislabel:0.3"]
     call += ["--epochs", "4", "--batch-size", "16", "--set", "model.hidden=16"]
@@ -321,4 +335,5 @@ def test_the_command_trains_resumes_and_scores(tiny, tmp_path, capsys):
     capsys.readouterr()
     assert main(["evaluate", str(run), "--json"]) == 0
     last = json.loads((run / "metrics.json").read_text())["last"]
+    assert 0 < last.pop("mAP_ensemble") <= 100  # the run keeps peer a alone
     assert json.loads(capsys.readouterr().out) == pytest.approx(last)

@@ -10,7 +10,8 @@ the *other* holds to be clean. A row is taken or left with all its labels.
 Fields: `select` (off, both train on all rows), `alpha` (Mixup within the set, as in the paper's
 protocol; 0 is none), `warmup` (epochs on all rows; None is a fifth), `mixture`, `fewest` and
 `separation` (see `fit_mixtures`). The label table says what peer a trains on; the log, the share of
-the rows in each set (`kept_a`, `kept_b`).
+the rows in each set (`kept_a`, `kept_b`), and beside the scores of peer a, which is the one that is
+kept, the mAP of the peers' mean probability (`mAP_ensemble`).
 
 Cost: twice that of BCE, and a forward pass of both over the data each epoch from the warm-up's last
 on. BCE, for peer a, with `select` off and `alpha` 0 (but for dropout, whose masks are drawn in
