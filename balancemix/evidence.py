@@ -41,8 +41,13 @@ class Evidence:
 
     @property
     def only_missing(self) -> bool:
-        """Are the labels incomplete rather than wrong? Most positives hide, and few are false."""
-        return self.positives >= _FEWEST and self.wrong < 0.1 and self.missing > 2
+        """Are the labels incomplete rather than wrong?
+
+        More positives hide than are given, and of the given ones hardly any is false. An eighth
+        lies between what unseen rows say of right positives (COCO's: 3 %, one label an image: 8 %)
+        and of a fifth of wrong ones (18 %).
+        """
+        return self.positives >= _FEWEST and self.wrong < 1 / 8 and self.missing > 1
 
 
 def keep_out(rows: int, share: float, seed: int) -> Tensor:

@@ -74,16 +74,15 @@ def judgement(line: Mapping[str, Any]) -> str:
     """Say what the rows kept out of the warm-up told of the labels, and what followed from it.
 
     >>> line = {"positives": 490, "wrong": 0.06, "missing": 5.4, "epsilon": 0.975}
-    >>> print(judgement({**line, "trust_positives": 1.0}))
-    labels, judged by 490 positives of unseen rows: up to 6% of the given positives are wrong, up to
-    5.4 are missing for each that is given: positives are trusted, epsilon is 0.975
+    >>> judgement({**line, "trust_positives": 1.0})[-50:]
+    'hat is given. Positives are trusted, epsilon 0.975'
     """
     trust = "trusted" if line["trust_positives"] else "doubted like all labels"
     return (
-        f"labels, judged by {line['positives']:,} positives of unseen rows: "
-        f"up to {line['wrong']:.0%} of the given positives are wrong, up to\n"
-        f"{line['missing']:.1f} are missing for each that is given: "
-        f"positives are {trust}, epsilon is {line['epsilon']:g}"
+        f"labels: by {line['positives']:,} positives of rows that the warm-up did not see, "
+        f"up to {line['wrong']:.0%} of the given positives are wrong, "
+        f"and up to {line['missing']:.1f} are missing for each that is given. "
+        f"Positives are {trust}, epsilon {line['epsilon']:g}"
     )
 
 
