@@ -5,17 +5,26 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from balancemix.sharing import Part
+
 
 def draw_lambda(
-    alpha: float, generator: torch.Generator, pairs: int = 1, dtype: torch.dtype = torch.float32
+    alpha: float,
+    generator: torch.Generator,
+    pairs: int | Part = 1,
+    dtype: torch.dtype = torch.float32,
 ) -> Tensor:
     """Draw λ = max(λ', 1 − λ'), λ' ~ Beta(α, α), once or for each of `pairs`; α = 0 gives 1.
+
+    Of a part of a batch, all pairs of the batch are drawn for and the part's returned.
 
     >>> draw_lambda(0.0, torch.Generator())
     tensor([1.])
     """
     if alpha < 0:
         raise ValueError(f"alpha must not be negative, it is {alpha}")
+    if isinstance(pairs, Part):
+        return pairs.take(draw_lambda(alpha, generator, pairs.total, dtype))
     if alpha < 0.01:  # λ' is 0 or 1, to the precision of a float
         return torch.ones(pairs, dtype=dtype)
     # A Beta variable is a share of two Gamma variables; torch draws those from a generator.

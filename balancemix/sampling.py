@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import Sampler
 
+from balancemix.sharing import Part, Share
+
 if TYPE_CHECKING:
     from balancemix.methods.base import Method
 
@@ -73,8 +75,9 @@ class Batches(Sampler[list[int]]):
     """Batches of B uniform rows, each row once an epoch, followed by B rows drawn by `method.odds`.
 
     The order depends on the seed and the method's epoch alone: every process draws the same
-    batches and takes its slice of each, and a resumed run repeats what it would have drawn. The
-    rows are dealt so that batch sizes differ by one at most: no tiny last batch for BatchNorm.
+    batches, of `size` rows over all processes, and takes its share of each, without padding; a
+    resumed run repeats what it would have drawn. The rows are dealt so that batch sizes differ by
+    one at most: no tiny last batch for BatchNorm.
     """
 
     def __init__(
@@ -89,16 +92,24 @@ class Batches(Sampler[list[int]]):
     def __len__(self) -> int:
         return math.ceil(self.rows / self.size)
 
-    def __iter__(self) -> Iterator[list[int]]:
+    @property
+    def parts(self) -> list[Part]:
+        """This process's part of the uniform rows of each batch, and of the drawn ones alike."""
+        least, larger = divmod(self.rows, len(self))
+        sizes = [least + (number < larger) for number in range(len(self))]
+        return [Part(size, self.rank, self.world) for size in sizes]
+
+    def __iter__(self) -> Iterator[Share]:
         generator = torch.Generator().manual_seed(epoch_seed(self.seed, self.method.epoch))
         order = torch.randperm(self.rows, generator=generator)
         odds = self.method.odds
-        for uniform in order.tensor_split(len(self)):
-            batch = uniform[self.rank :: self.world]
+        parts = self.parts
+        for part, batch in zip(parts, order.split([p.total for p in parts]), strict=True):
+            places = part.places
             if odds is not None:
-                drawn = draw(odds, len(uniform), generator)
-                batch = torch.cat([batch, drawn[self.rank :: self.world]])
-            yield batch.tolist()
+                batch = torch.cat([batch, draw(odds, part.total, generator)])
+                places = places + [part.total + place for place in places]
+            yield Share(batch.tolist(), places if self.world > 1 else None)
 
 
 def draw(odds: Tensor, count: int, generator: torch.Generator) -> Tensor:

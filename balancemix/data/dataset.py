@@ -15,6 +15,7 @@ from torch.utils.data import Dataset
 
 from balancemix.data import images
 from balancemix.errors import InputError
+from balancemix.sharing import Share
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -55,7 +56,8 @@ class Rows(Dataset[tuple[Input, int]]):
 
     Rows are asked for a whole batch at a time; `collate` tells a loader to leave it as it is.
     What an augmented view looks like depends on the seed and the batch's list of indices alone:
-    not on worker processes, nor on torch's global generator, which stays as it was.
+    not on worker processes, nor on torch's global generator, which stays as it was; nor on how a
+    batch is shared out, since a `Share` of it carries the whole list.
     """
 
     collate = staticmethod(as_is)
@@ -90,11 +92,11 @@ class Rows(Dataset[tuple[Input, int]]):
 
     def __getitems__(self, index: Sequence[int]) -> Batch:
         rows = torch.as_tensor(index, dtype=torch.long)
-        x = self._draw(rows.tolist())
+        x = self._draw(index if isinstance(index, Share) else Share(rows.tolist()))
         return (x if len(x) > 1 else x[0]), rows
 
-    def _draw(self, index: list[int]) -> list[Tensor]:
-        """Make every view of a batch; the one plain x where `views` is 0."""
+    def _draw(self, share: Share) -> list[Tensor]:
+        """Make every view of the share of a batch; the one plain x where `views` is 0."""
         raise NotImplementedError
 
     @property
@@ -163,16 +165,17 @@ class FeatureRows(Rows):
         self.dropout, self.noise, self.pictures = dropout, noise, pictures
         self.features, self.spread = features, _spread(features)
 
-    def _draw(self, index: list[int]) -> list[Tensor]:
-        x = self.features[index].float()
+    def _draw(self, share: Share) -> list[Tensor]:
+        x = self.features[list(share)].float()
         if not self.views:
             return [x]
-        generator = torch.Generator().manual_seed(batch_seed(self.seed, index))
-        return [self._vary(x, generator) for _ in range(self.views)]
+        generator = torch.Generator().manual_seed(batch_seed(self.seed, share.batch))
+        return [self._vary(x, share, generator) for _ in range(self.views)]
 
-    def _vary(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        kept = torch.rand(x.shape, generator=generator) >= self.dropout
-        noise = torch.randn(x.shape, generator=generator)
+    def _vary(self, x: Tensor, share: Share, generator: torch.Generator) -> Tensor:
+        shape = len(share.batch), x.shape[1]
+        kept = share.take(torch.rand(shape, generator=generator)) >= self.dropout
+        noise = share.take(torch.randn(shape, generator=generator))
         return (x * kept).div_(1 - self.dropout).add_(noise.mul_(self.noise * self.spread))
 
     def _pick(self, index: Tensor) -> None:
@@ -229,15 +232,15 @@ class ImageRows(Rows):
         self.paths, self.size, self.augment = list(paths), size, images.augmentation(augment)
         self.mean, self.std = (torch.tensor(channel).view(3, 1, 1) for channel in (mean, std))
 
-    def _draw(self, index: list[int]) -> list[Tensor]:
-        batch = [images.squash(images.decode(self.paths[i]), self.size) for i in index]
+    def _draw(self, share: Share) -> list[Tensor]:
+        batch = [images.squash(images.decode(self.paths[i]), self.size) for i in share]
         views = [batch]
         if self.views:
-            # torchvision's transforms draw from the global generator: lend it to them, and only
-            # the CPU's; torch.manual_seed would reseed those of other devices as well.
-            with torch.random.fork_rng(devices=[]):
-                torch.default_generator.manual_seed(batch_seed(self.seed, index))
-                views = [[self.augment(image) for image in batch] for _ in range(self.views)]
+            # A seed for each image: no process has to vary another's to know where its own begin.
+            generator = torch.Generator().manual_seed(batch_seed(self.seed, share.batch))
+            shape = len(share.batch), self.views
+            seeds = share.take(torch.randint(2**62, shape, generator=generator)).T.tolist()
+            views = [images.varied(batch, self.augment, each) for each in seeds]
         x = (images.pixels(view).float() for view in views)
         return [view.div_(255).sub_(self.mean).div_(self.std) for view in x]
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
 from balancemix.data.dataset import Rows, batch_seed
+from balancemix.sharing import Share
 
 
 class RandomImages(Rows):
@@ -20,7 +19,8 @@ class RandomImages(Rows):
         super().__init__(labels, [f"class {k}" for k in range(classes)])
         self.size = size
 
-    def _draw(self, index: Sequence[int]) -> list[Tensor]:
-        generator = torch.Generator().manual_seed(batch_seed(self.seed, index))
-        shape = (len(index), 3, self.size, self.size)
-        return [torch.randn(shape, generator=generator) for _ in range(max(self.views, 1))]
+    def _draw(self, share: Share) -> list[Tensor]:
+        generator = torch.Generator().manual_seed(batch_seed(self.seed, share.batch))
+        shape = (len(share.batch), 3, self.size, self.size)
+        views = range(max(self.views, 1))
+        return [share.take(torch.randn(shape, generator=generator)) for _ in views]

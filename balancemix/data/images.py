@@ -124,5 +124,19 @@ def augmentation(name: str) -> Callable[[Image], Image]:
     raise InputError(f"augment: unknown {name!r}; {suggest(name, AUGMENTATIONS)}")
 
 
+def varied(
+    images: Sequence[Image], augment: Callable[[Image], Image], seeds: Sequence[int]
+) -> list[Image]:
+    """Augment each image with the random numbers of its own seed."""
+    views = []
+    # torchvision's transforms draw from the global generator: lend it to them, and only the
+    # CPU's; torch.manual_seed would reseed those of other devices as well.
+    with torch.random.fork_rng(devices=[]):
+        for image, seed in zip(images, seeds, strict=True):
+            torch.default_generator.manual_seed(seed)
+            views.append(augment(image))
+    return views
+
+
 def _same(image: Image) -> Image:
     return image

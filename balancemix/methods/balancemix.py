@@ -137,7 +137,7 @@ class BalanceMix(Method):
             (x, other), (target, wanted) = x.chunk(2), target.chunk(2)
             weight, other_weight = weight.chunk(2)
         else:
-            partner = torch.randperm(len(x), generator=self.generator)
+            partner = self.part_of(len(x)).permutation(self.generator)
             # An unseen row is nobody's partner: whoever drew it is mixed with itself.
             unseen = self.unseen[index.cpu()][partner]
             partner = torch.where(unseen, torch.arange(len(x)), partner)
@@ -145,7 +145,7 @@ class BalanceMix(Method):
         if self.warming and not self.warmup_mix:
             return self.reduce(weight * self.criterion(model(x), target))
 
-        pairs = len(x) if self.lambda_per == "pair" else 1
+        pairs = self.part_of(len(x)) if self.lambda_per == "pair" else 1
         lam = draw_lambda(self.alpha, self.generator, pairs)
         if self.blend and not self.warming:
             weight = mix(weight, other_weight, lam)

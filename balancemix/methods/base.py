@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from balancemix import losses
 from balancemix.labels import LabelTable
 from balancemix.sampling import Batches
+from balancemix.sharing import Part
 
 Reduction = Literal["sum", "mean"]
 Input = Tensor | Sequence[Tensor]  # a batch, or one batch for each view of the same rows
@@ -36,7 +37,16 @@ class Method:
         self.odds: Tensor | None = None  # of each row, or None: no second half of the batch
         self.epoch, self.epochs = 0, epochs  # epochs ended, epochs in all
         self.generator = torch.Generator().manual_seed(seed)
+        self.part: Part | None = None  # of the batch at hand, where other processes have the rest
         return self
+
+    def part_of(self, rows: int) -> Part:
+        """Say which part of a batch these rows are; all of it, unless the loop said otherwise.
+
+        What is drawn for a batch is drawn for all of it and then taken from: thus `generator`
+        moves on alike in all processes.
+        """
+        return self.part or Part(rows)
 
     def build(self, make_model: Callable[[], nn.Module]) -> nn.Module:
         """Make what is trained: one model, unless a method wants more."""

@@ -40,6 +40,7 @@ from balancemix.methods.base import Input, checked, first_view, require, warm_ep
 from balancemix.methods.mixup import Mixup
 from balancemix.mixing import draw_lambda, mix
 from balancemix.sampling import Batches
+from balancemix.sharing import Part
 
 
 class Peers(nn.Module):
@@ -92,14 +93,20 @@ def find_peers(model: nn.Module) -> Peers:
     raise ValueError("co-teaching trains two models: make them with method.build(make_model)")
 
 
-def partners(kept: Tensor, generator: torch.Generator) -> Tensor:
+def partners(kept: Tensor, generator: torch.Generator, part: Part | None = None) -> Tensor:
     """Permute the kept rows of a batch among themselves; the others are their own partners.
+
+    Of a part of a batch, as many numbers are drawn in each process, however many rows it keeps.
 
     >>> partners(torch.tensor([True, False, True, True]), torch.Generator().manual_seed(1))
     tensor([2, 1, 3, 0])
     """
     rows, partner = kept.nonzero()[:, 0], torch.arange(len(kept))
-    partner[rows] = rows[torch.randperm(len(rows), generator=generator)]
+    if part is None:
+        order = torch.randperm(len(rows), generator=generator)
+    else:
+        order = part.permutation(generator)[rows].argsort()
+    partner[rows] = rows[order]
     return partner
 
 
@@ -158,7 +165,8 @@ class CoTeaching(Mixup):
         target, _ = self.table.rows(index, x.device)
         kept, shown, wanted = self.sets[:, index.cpu()], [], []
         for own in kept:
-            partner, lam = partners(own, self.generator), draw_lambda(self.alpha, self.generator)
+            partner = partners(own, self.generator, self.part)
+            lam = draw_lambda(self.alpha, self.generator)
             shown.append(mix(x, x[partner], lam))
             wanted.append(mix(target, target[partner], lam))
         logits = model(*shown)

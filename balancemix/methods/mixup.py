@@ -5,6 +5,9 @@ between rows and cannot memorise one. 位' ~ Beta(伪, 伪), and 位 = max(位', 1 鈭
 the larger of the two rows first.
 Fields: `alpha`, 伪 above. Cost: that of BCE. BCE where 伪 = 0.
 
+Departure: with several processes a row's partner comes from the rows of its own process, of which
+it is a permutation: others' inputs are elsewhere. 位 is the same in all of them.
+
 The paper trains every method but its Default with Mixup: the other methods extend this one.
 """
 
@@ -12,7 +15,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor, nn
 
 from balancemix.methods.base import Input, Method, first_view
@@ -34,6 +36,6 @@ class Mixup(Method):
 
     def mixed(self, *batches: Tensor) -> tuple[Tensor, ...]:
         """Mix inputs and what is known of them, all with one permutation and one 位."""
-        partner = torch.randperm(len(batches[0]), generator=self.generator)
+        partner = self.part_of(len(batches[0])).permutation(self.generator)
         lam = draw_lambda(self.alpha, self.generator)
         return tuple(mix(batch, batch[partner], lam) for batch in batches)

@@ -80,7 +80,7 @@ class TEstimator(Mixup):
             return super().loss(model, x, index)
         x = first_view(x)
         target, _ = self.table.rows(index, x.device)
-        partner = torch.randperm(len(x), generator=self.generator)
+        partner = self.part_of(len(x)).permutation(self.generator)
         lam = draw_lambda(self.alpha, self.generator)
         logits = model(mix(x, x[partner], lam))
         confidence = logits.detach().float().sigmoid()
