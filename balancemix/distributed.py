@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+from typing import Any
+
+import torch
 import torch.distributed as dist
 from torch import Tensor
+
+from balancemix.errors import InputError
 
 
 def _grouped() -> bool:
     return dist.is_available() and dist.is_initialized()
+
+
+def start(*, cpu: bool = False) -> None:
+    """Join the processes that torchrun or `accelerate launch` started along with this one."""
+    started = int(os.environ.get("WORLD_SIZE", "1")) if "LOCAL_RANK" in os.environ else 1
+    if started == 1 or _grouped():
+        return
+    from accelerate import PartialState
+
+    # Left to itself, Accelerate joins CPUs only where it is told that there is nothing else.
+    PartialState(cpu=cpu or not (torch.cuda.is_available() or torch.xpu.is_available()))
+    if world() != started:
+        raise InputError(f"WORLD_SIZE is {started}, but {world()} of the processes came together")
 
 
 def rank() -> int:
@@ -20,8 +40,79 @@ def world() -> int:
     return dist.get_world_size() if _grouped() else 1
 
 
+def neighbours() -> int:
+    """Count the processes on this machine, which share its processors."""
+    return int(os.environ.get("LOCAL_WORLD_SIZE", "1")) if _grouped() else 1
+
+
+def restarted() -> bool:
+    """Tell whether torchrun started the processes again, after one of them was lost."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+
+
+def wait_for_all() -> None:
+    """Go on when every process has come here."""
+    if world() > 1:
+        dist.barrier()
+
+
 def sum_over_processes(values: Tensor) -> Tensor:
     """Add up a tensor over all processes, in place."""
     if world() > 1:
-        dist.all_reduce(values)
+        there = _within_reach(values)
+        dist.all_reduce(there)
+        if there is not values:
+            values.copy_(there)
     return values
+
+
+def from_first(content: bytes | None) -> bytes | None:
+    """Hand the first process's bytes, or None, to all; what the others bring is not looked at."""
+    if world() == 1:
+        return content
+    size = _within_reach(torch.tensor([-1 if content is None else len(content)]))
+    dist.broadcast(size, 0)
+    if int(size) < 0:
+        return None
+    if rank() or content is None:
+        content = bytes(int(size))
+    sent = _within_reach(torch.frombuffer(bytearray(content), dtype=torch.uint8))
+    if len(sent):
+        dist.broadcast(sent, 0)
+    return sent.cpu().numpy().tobytes()
+
+
+def agreed(content: bytes) -> bool:
+    """Tell whether all processes hold the same bytes."""
+    digest = hashlib.blake2b(content, digest_size=7).digest()
+    number = torch.tensor([int.from_bytes(digest, "little")])
+    both = _within_reach(torch.cat([number, -number]))
+    if world() > 1:
+        dist.all_reduce(both, op=dist.ReduceOp.MAX)
+    return int(both[0]) == -int(both[1])
+
+
+class _Sum(torch.autograd.Function):
+    """A sum over processes, of which each one's gradient is the sum of all of theirs."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor) -> Tensor:
+        return sum_over_processes(values.detach().clone())
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Tensor:
+        return sum_over_processes(gradients[0].clone())
+
+
+def learnable_sum(values: Tensor) -> Tensor:
+    """Add up a tensor over all processes, so that a loss can be traced back through the sum."""
+    if world() == 1:
+        return values
+    total: Tensor = _Sum.apply(values)
+    return total
+
+
+def _within_reach(values: Tensor) -> Tensor:
+    """Put a tensor where the processes can exchange it: NCCL knows nothing but GPUs."""
+    on_gpus = dist.is_available() and _grouped() and dist.get_backend() == "nccl"
+    return values.cuda() if on_gpus else values.contiguous()

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
+from accelerate.utils import DistributedDataParallelKwargs
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from balancemix import distributed
+from balancemix.batchnorm import level_statistics, share_statistics
 from balancemix.errors import InputError
 from balancemix.plan import Plan, TrainPlan
 from balancemix.wording import suggest
@@ -26,6 +30,7 @@ class Engine:
     def __init__(self, model: nn.Module, plan: Plan, run: Run | None = None) -> None:
         train = plan.train
         check_device(train.device)
+        distributed.start(cpu=train.device == "cpu")
         self.train, self.pending = train, 0
         self.tracked = train.track is not None and run is not None
         # One process may train one plan after another, each with a precision of its own.
@@ -35,9 +40,14 @@ class Engine:
             mixed_precision=train.precision,
             log_with=train.track if self.tracked else None,
             project_dir=run.path / "track" if run is not None else None,
+            # To send buffers around in every forward pass, all processes would have to make as
+            # many; but they predict, and re-label, unequal numbers of batches.
+            kwargs_handlers=[DistributedDataParallelKwargs(broadcast_buffers=False)],
         )
         if self.tracked and run is not None:
             self.accelerator.init_trackers("balancemix", config=_flat(plan.tree()))
+        if train.sync_batchnorm and distributed.world() > 1:
+            model = share_statistics(model)
         # Channels last suits the convolutions of CPUs and GPUs; other weights are left alone.
         self.bare = model = model.to(memory_format=torch.channels_last)
         self.ema: AveragedModel | None = None
@@ -46,7 +56,10 @@ class Engine:
             self.ema = AveragedModel(model, multi_avg_fn=average, use_buffers=True)
             self.ema.to(self.accelerator.device)
         optimiser = _optimiser(model, train)
-        self.model, self.optimiser = self.accelerator.prepare(model, optimiser)
+        with warnings.catch_warnings():
+            # Newer versions of torch have another name for it, which older ones do not know.
+            warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
+            self.model, self.optimiser = self.accelerator.prepare(model, optimiser)
 
     def schedule(self, steps: int) -> None:
         """Anneal the rate over so many batches, to zero with a cosine, without restart."""
@@ -84,6 +97,12 @@ class Engine:
                 self.ema.update_parameters(self.bare)
         return float(loss.detach())
 
+    def level(self) -> None:
+        """Make equal in all processes what their own rows went into besides the gradient."""
+        for model in (self.bare, self.ema):
+            if model is not None:
+                level_statistics(model)
+
     @property
     def rate(self) -> float:
         """The learning rate of the next step."""
@@ -92,12 +111,11 @@ class Engine:
     @property
     def averaged(self) -> nn.Module:
         """The model that is scored and saved."""
-        return self.model if self.ema is None else self.ema.module
+        return self.bare if self.ema is None else self.ema.module
 
     def weights(self) -> Mapping[str, Tensor]:
         """Collect the weights to save."""
-        bare = self.bare if self.ema is None else self.ema.module
-        return bare.state_dict()
+        return self.averaged.state_dict()
 
     def state_dict(self) -> dict[str, Any]:
         """Collect all that the next step depends on."""
@@ -129,7 +147,9 @@ class Engine:
     def end(self) -> None:
         """Close the trackers."""
         if self.tracked:
-            self.accelerator.end_training()
+            # Not end_training, which would part the processes as well.
+            for tracker in self.accelerator.trackers:
+                tracker.finish()
 
 
 def check_device(device: str) -> None:

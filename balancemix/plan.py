@@ -68,7 +68,8 @@ class ModelPlan:
 class TrainPlan:
     """How it is trained. clip: largest gradient norm, 0 is none. accumulate: batches a step.
     ema: decay of averaged weights, which are then the ones scored and saved; 0 is none. ap: the
-    convention of average precision. track: also log to tensorboard or wandb.
+    convention of average precision. track: also log to tensorboard or wandb. batch_size: over all
+    processes. sync_batchnorm: BatchNorm by the rows of all processes, not of each its own.
     """
 
     epochs: int = 30
@@ -85,6 +86,7 @@ class TrainPlan:
     device: str = "auto"
     ap: Literal["sklearn", "raw", "voc"] = "sklearn"
     track: Literal["tensorboard", "wandb"] | None = None
+    sync_batchnorm: bool = False
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "accumulate"):

@@ -100,8 +100,13 @@ class Bar:
 
 @contextmanager
 def progress(what: str, total: int, out: TextIO | None = None) -> Iterator[Progress]:
-    """Show a job of `total` steps on standard error."""
+    """Show a job of `total` steps on standard error; of several processes, the first one does."""
+    from balancemix import distributed
+
     out = out or sys.stderr
+    if distributed.rank() > 0:
+        yield Silent()
+        return
     if not out.isatty():
         yield Lines(what, total, out)
         return

@@ -12,6 +12,7 @@ checkpoint.pt       all that is needed to go on: weights, optimiser, method
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from balancemix import files
+from balancemix import distributed, files
 from balancemix.errors import InputError
 from balancemix.plan import Plan, read_tree
 
@@ -134,16 +135,23 @@ class Run:
         """Store the state to go on from."""
         files.write_whole(self.path / "checkpoint.pt", lambda path: torch.save(dict(state), path))
 
-    def load_checkpoint(self) -> dict[str, Any] | None:
-        """Load the state to go on from, if there is one; nothing in it is executed."""
-        path = self.path / "checkpoint.pt"
-        if not path.exists():
-            return None
+    def stored(self) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
+        """Load the state to go on from, if there is one, and the log; nothing in it is executed.
+
+        All processes get what the first one finds: they go on from one place, or none does.
+        """
+        path, content = self.path / "checkpoint.pt", None
+        if distributed.rank() == 0 and path.exists():
+            content = path.read_bytes()
+        content = distributed.from_first(content)
+        if content is None:
+            return None, []
+        log = json.dumps(self.log() if distributed.rank() == 0 else []).encode()
+        lines = json.loads(distributed.from_first(log) or b"[]")
         try:
-            state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+            return unpack(content), lines
         except Exception as error:  # a damaged file fails in zip, in pickle or in torch
             raise InputError(f"{path}: cannot be read; --force begins anew") from error
-        return state
 
     def save_model(self, weights: Mapping[str, Tensor]) -> None:
         """Store weights without pickle."""
@@ -164,6 +172,19 @@ class Run:
         if not path.exists():
             raise InputError(f"{path}: not there; has the run ended? `--resume` finishes it")
         return path
+
+
+def pack(state: Mapping[str, Any]) -> bytes:
+    """Write a state of tensors and numbers as bytes."""
+    out = io.BytesIO()
+    torch.save(dict(state), out)
+    return out.getvalue()
+
+
+def unpack(content: bytes) -> dict[str, Any]:
+    """Read what `pack` wrote, or a checkpoint; nothing in it is executed."""
+    state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    return state
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any], where: str = "") -> str:

@@ -103,8 +103,7 @@ class Batches(Sampler[list[int]]):
         generator = torch.Generator().manual_seed(epoch_seed(self.seed, self.method.epoch))
         order = torch.randperm(self.rows, generator=generator)
         odds = self.method.odds
-        parts = self.parts
-        for part, batch in zip(parts, order.split([p.total for p in parts]), strict=True):
+        for part, batch in zip(self.parts, order.tensor_split(len(self)), strict=True):
             places = part.places
             if odds is not None:
                 batch = torch.cat([batch, draw(odds, part.total, generator)])

@@ -8,6 +8,7 @@
         score(predict(valid)); log a line; save a checkpoint
     save weights, label table and metrics
 
+With several processes (see docs/distributed.md) all run this, each on its share of every batch.
 Every epoch draws from seeds of its own (order of rows, views, dropout), so an epoch repeated after
 an interruption ends with the same bits, and no random state has to be stored but the method's.
 """
@@ -18,7 +19,7 @@ import math
 import os
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -34,11 +35,10 @@ from balancemix.metrics import evaluate
 from balancemix.plan import Plan
 from balancemix.prediction import loader, predict, predict_logits
 from balancemix.progress import Progress, Silent
+from balancemix.run import Run, pack, unpack
 from balancemix.sampling import epoch_seed, upsampling
 from balancemix.selection import selection_quality
-
-if TYPE_CHECKING:
-    from balancemix.run import Run
+from balancemix.sharing import Part
 
 Metrics = dict[str, Any]
 
@@ -57,6 +57,8 @@ def fit(
     holds. Without a `run` nothing is written.
     """
     plan, show = plan or Plan(), progress or Silent()
+    distributed.start(cpu=plan.train.device == "cpu")
+    _compare(plan, train)
     epochs, size, workers = plan.train.epochs, plan.train.batch_size, _workers(plan, train)
     method = plan.method.start(train.labels, epochs, plan.seed)
     torch.manual_seed(plan.seed)
@@ -65,12 +67,11 @@ def fit(
     groups = class_groups(truth.sum(0), plan.data.groups)
     batches = method.batches(size, plan.seed, rank=distributed.rank(), world=distributed.world())
     engine.schedule(epochs * len(batches))
-    lines: list[dict[str, Any]] = []
-    state = run.load_checkpoint() if run is not None else None
-    if run is not None and state is not None:
+    state, lines = run.stored() if run is not None else (None, [])
+    if state is not None:
         method.load_state_dict(state["method"])
         engine.load_state_dict(state)
-        lines = run.log()[: method.epoch]
+        lines = lines[: method.epoch]
         show.advance(method.epoch * len(batches))
 
     confidence: Tensor | None = None
@@ -79,7 +80,8 @@ def fit(
         seed = epoch_seed(plan.seed, epoch)
         torch.manual_seed(seed)
         order = loader(train.with_views(method.views, seed), workers, batch_sampler=batches)
-        loss = _learn(engine, method, order, show, _shown(lines))
+        loss = _learn(engine, method, order, batches.parts, show, _shown(lines))
+        engine.level()
         line: dict[str, Any] = {"epoch": epoch + 1, "loss": loss, "lr": engine.rate}
 
         scored, seen = engine.averaged, None
@@ -88,6 +90,7 @@ def fit(
         if method.needs_views:
             seen = predict(scored, train.with_views(2, seed), size, workers=workers)
         line |= method.end_epoch(confidence, seen)
+        _level(method)
         line |= _upsampling(method.odds, train.labels, groups)
         line["seconds"] = time.perf_counter() - begin
         said = predict_logits(method.witness(scored), valid.plain, size, workers=workers)
@@ -107,17 +110,28 @@ def fit(
         run.write_arrays("labels.npz", _record(method.table.matrices(), confidence, train))
         run.write_json("metrics.json", metrics)
     engine.end()
+    distributed.wait_for_all()  # the files are there, whoever looks
     return engine.averaged, metrics
 
 
 def _learn(
-    engine: Engine, method: Method, order: DataLoader[Any], show: Progress, shown: dict[str, float]
+    engine: Engine,
+    method: Method,
+    order: DataLoader[Any],
+    parts: list[Part],
+    show: Progress,
+    shown: dict[str, float],
 ) -> float:
     """Train for an epoch and return its mean loss."""
     total, steps = 0.0, len(order)
     engine.model.train()
-    for step, (x, index) in enumerate(order, 1):
+    for step, ((x, index), part) in enumerate(zip(order, parts, strict=True), 1):
+        if part.world > 1:
+            method.part = part
         loss = method.loss(engine.model, engine.place(x), index)
+        if part.world > 1:
+            # Gradients are averaged over processes, whose shares may differ by a row.
+            loss = loss * part.weight
         total += engine.step(loss, last=step == steps)
         if not math.isfinite(total):
             raise InputError(
@@ -125,7 +139,9 @@ def _learn(
             )
         show.advance()
         show.say(loss=total / step, **shown)
-    return total / steps
+    method.part = None
+    of_all = distributed.sum_over_processes(torch.tensor(total, dtype=torch.float64))
+    return float(of_all) / distributed.world() / steps
 
 
 def summarise(lines: list[dict[str, Any]]) -> Metrics:
@@ -186,6 +202,22 @@ def _record(table: dict[str, Tensor], confidence: Tensor, train: Rows) -> dict[s
     }
 
 
+def _compare(plan: Plan, train: Rows) -> None:
+    """Refuse to train where the processes, maybe on other machines, were given other things."""
+    if distributed.world() == 1:
+        return
+    if not distributed.agreed(repr(plan.tree()).encode() + train.labels.numpy().tobytes()):
+        raise InputError("the processes differ in their settings or labels: give all the same")
+
+
+def _level(method: Method) -> None:
+    """Make the method's state the first process's, should processors have rounded differently."""
+    if distributed.world() > 1:
+        state = pack(method.state_dict())
+        if not distributed.agreed(state):
+            method.load_state_dict(unpack(distributed.from_first(state) or b""))
+
+
 def _shown(lines: list[dict[str, Any]]) -> dict[str, float]:
     return {"epoch": len(lines), "mAP": lines[-1]["mAP"]} if lines else {}
 
@@ -194,4 +226,5 @@ def _workers(plan: Plan, data: Rows) -> int:
     """Count the loading processes: images are worth some, features none."""
     if plan.data.workers is not None:
         return plan.data.workers
-    return min(8, max((os.cpu_count() or 2) - 1, 1)) if isinstance(data, ImageRows) else 0
+    processors = (os.cpu_count() or 2) // distributed.neighbours()
+    return min(8, max(processors - 1, 1)) if isinstance(data, ImageRows) else 0
