@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -69,6 +70,6 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    # Ours are for the person at the terminal; those of libraries are for their authors.
-    if category is UserWarning:
+    # Ours are for the person at the terminal, once; those of libraries are for their authors.
+    if category is UserWarning and os.environ.get("RANK", "0") == "0":
         print(f"warning: {message}", file=sys.stderr)

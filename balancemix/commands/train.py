@@ -45,7 +45,8 @@ FLAGS: list[tuple[str, str, dict[str, Any]]] = [
                                   "flip:POS,NEG, single, drop:0.5"}),
     ("--seed", "seed", {"type": int, "help": "of everything random (default 0)"}),
     ("--epochs", "train.epochs", {"type": int, "help": "default 30"}),
-    ("--batch-size", "train.batch_size", {"type": int, "help": "default 64"}),
+    ("--batch-size", "train.batch_size", {"type": int, "help": "of all processes together "
+                                                                "(default 64)"}),
     ("--lr", "train.lr", {"type": float, "help": "learning rate (default 0.01)"}),
     ("--optimizer", "train.optimizer", {"help": "sgd (default) or adamw"}),
     ("--weight-decay", "train.weight_decay", {"type": float, "help": "default 1e-4"}),
@@ -96,6 +97,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train."""
+    from balancemix import distributed
     from balancemix.engine import check_device
     from balancemix.experiment import prepare, try_out
     from balancemix.plan import Plan
@@ -105,17 +107,29 @@ def run(arguments: argparse.Namespace) -> None:
 
     plan = Plan.from_tree(settings(arguments))
     check_device(plan.train.device)
+    distributed.start(cpu=plan.train.device == "cpu")
+    first = distributed.rank() == 0  # of several processes, the one that looks, writes and prints
     if arguments.dry_run:
-        print(try_out(plan))
+        said = try_out(plan)
+        if first:
+            print(said)
         return
     out = arguments.out or default_out(plan)
-    Run.check(out, plan, resume=arguments.resume, force=arguments.force)
+    # torchrun repeats the command as it was given; what it began then is to be gone on with.
+    again = distributed.restarted()
+    how = {"resume": arguments.resume or again, "force": arguments.force and not again}
+    if first:
+        Run.check(out, plan, **how)
     experiment = prepare(plan)
     experiment.make_model()  # a wrong backbone must fail before anything is written
-    run_ = Run.create(out, plan, resume=arguments.resume, force=arguments.force)
-    experiment.record_noise(run_)
+    distributed.wait_for_all()
+    run_ = Run.create(out, plan, **how) if first else Run(out)
+    if first:
+        experiment.record_noise(run_)
     with progress(plan.tree()["method"]["name"], experiment.steps) as show:
         _, metrics = fit(experiment.make_model, experiment.train, experiment.test, plan, run_, show)
+    if not first:
+        return
     if arguments.json:
         print(json.dumps(metrics, indent=2))
     else:
