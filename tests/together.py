@@ -1,0 +1,103 @@
+"""Trainings for one process or several: `torchrun … tests/together.py OUT` runs them all.
+
+Each process writes what it ended with to OUT; test_distributed.py compares.
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from balancemix import cli, distributed
+from balancemix.data.dataset import FeatureRows
+from balancemix.engine import Engine
+from balancemix.methods import METHODS
+from balancemix.noise import parse
+from balancemix.plan import Plan
+from balancemix.prediction import predict_logits
+from balancemix.train import fit
+
+CLASSES, WIDTH = 6, 10
+EXACT = {
+    "uneven": (203, {}, {}),
+    "fewer rows than two batches": (40, {}, {}),
+    "fewer rows than processes": (13, {"epochs": 2, "batch_size": 1}, {}),
+    "a ratio for each pair": (101, {"clip": 1.0, "ema": 0.9}, {"lambda_per": "pair"}),
+    "accumulated": (101, {"accumulate": 3}, {"mode": "epoch"}),
+    "shared BatchNorm": (101, {"sync_batchnorm": True}, {}),
+    "plain": (101, {}, {"name": "bce"}),
+}
+LIKE = {
+    "own BatchNorm": (101, {"ema": 0.9}, {}),
+    "bf16": (101, {"precision": "bf16"}, {}),
+    **{name: (101, {"epochs": 3}, {"name": name}) for name in METHODS},
+}
+
+
+def make_rows(count: int, seed: int = 0) -> FeatureRows:
+    generator = torch.Generator().manual_seed(seed)
+    directions = torch.randn(CLASSES, WIDTH, generator=torch.Generator().manual_seed(9))
+    share = torch.linspace(0.5, 0.2, CLASSES)
+    truth = (torch.rand(count, CLASSES, generator=generator) < share).to(torch.uint8)
+    features = truth.float() @ directions
+    features += 0.3 * torch.randn(count, WIDTH, generator=generator)
+    rows = FeatureRows(features, truth, [f"c{k}" for k in range(CLASSES)])
+    return rows.with_labels(parse("mislabel:0.3").apply(truth, seed), truth)
+
+
+def make_model(case: str) -> nn.Module:
+    norm = nn.BatchNorm1d(16) if "BatchNorm" in case else nn.Identity()
+    layers = [nn.Linear(WIDTH, 16), norm, nn.ReLU(), nn.Linear(16, CLASSES)]
+    return nn.Sequential(*layers)
+
+
+def train(case: str) -> dict:
+    count, settings, method = {**LIKE, **EXACT}[case]
+    if method.get("name", "balancemix") == "balancemix":
+        method = {"warmup": 1, "epsilon": 0.6, **method}
+    settings = {"epochs": 4, "batch_size": 32, "lr": 0.1, "device": "cpu", **settings}
+    plan = Plan.from_tree({"method": method, "train": settings, "seed": 3})
+    seen, loss = [], plan.method.loss
+
+    def remember(model, x, index):
+        seen.append(index.tolist())
+        return loss(model, x, index)
+
+    plan.method.loss = remember
+    rows, valid = make_rows(count), make_rows(37, seed=1)
+    model, metrics = fit(lambda: make_model(case), rows, valid, plan)
+    return {
+        "weights": dict(model.state_dict()),
+        "method": plan.method.state_dict(),
+        "seen": seen,
+        "scores": metrics["last"],
+        "logits": predict_logits(model, valid.plain, 16),
+        "one": predict_logits(model, make_rows(1).plain, 16),
+    }
+
+
+def die_in_the_third_epoch() -> None:
+    """Let the second process be killed in the midst of an epoch, the first time it is started."""
+    if os.environ["RANK"] == "1" and not distributed.restarted():
+        step, steps = Engine.step, []
+
+        def last_step(self, loss, **how):
+            steps.append(1)
+            if len(steps) == 10:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return step(self, loss, **how)
+
+        Engine.step = last_step
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    if sys.argv[1] == "--killed":
+        die_in_the_third_epoch()
+        sys.exit(cli.main(sys.argv[2:]))
+    distributed.start(cpu=True)
+    for name in {**EXACT, **LIKE}:
+        torch.save(train(name), Path(sys.argv[1]) / f"{name}-{distributed.rank()}.pt")
