@@ -175,8 +175,8 @@ def test_the_command_prints_and_writes_once(whole, folder, monkeypatch, capsys):
 def test_a_process_killed_in_an_epoch_is_started_again_and_ends_with_the_same_bits(whole, folder):
     script = str(ROOT / "tests" / "together.py")
     call = two("--max-restarts", "1", script, "--killed")
-    done = launch(*call, "train", "tiny.npz", "--out", "killed", *TRAIN, cwd=folder)
-    assert "SIGKILL" in done.stderr or "Signal 9" in done.stderr
+    launch(*call, "train", "tiny.npz", "--out", "killed", *TRAIN, cwd=folder)
+    assert (folder / "was killed").exists()
     killed = Run(folder / "killed")
     for name in FILES:
         assert (killed.path / name).read_bytes() == (whole[0].path / name).read_bytes(), name
