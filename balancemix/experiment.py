@@ -56,7 +56,7 @@ class Experiment:
 
 def prepare(plan: Plan) -> Experiment:
     """Load the plan's data and add its noise to the training labels."""
-    splits = load_rows(plan, plan.data.path)
+    splits = load_rows(plan, plan.data.path, cache=plan.data.cache)
     train = splits.train
     wanted = noise.parse(plan.noise)
     realised: dict[str, float] = {}
@@ -73,12 +73,13 @@ def prepare(plan: Plan) -> Experiment:
     return Experiment(plan, splits, train, realised)
 
 
-def load_rows(plan: Plan, path: str | Path) -> Splits:
-    """Load data as the plan's model wants to see it."""
+def load_rows(plan: Plan, path: str | Path, *, cache: str = "off") -> Splits:
+    """Load data as the plan's model wants to see it; a cache is worth it from two passes on."""
     data = plan.data
     return load(
         path,
         skip_bad=data.skip_bad,
+        cache=cache,
         unannotated=data.unannotated,
         difficult=data.difficult,
         holdout=data.holdout,

@@ -29,7 +29,8 @@ class DataPlan:
     """Where the rows come from and how they are shown to the model.
 
     path: `digits`, a folder with labels.csv or of COCO, VOC or DeepFashion, or an .npz file. size:
-    images are squashed to size × size pixels. augment: what makes a view of an image.
+    images are squashed to size × size pixels. augment: what makes a view of an image. cache: where
+    squashed images are kept; auto is memory if a quarter of it will do, else disk, else off.
     feature_dropout, feature_noise: what makes a view of a feature row. holdout: share scored on
     where the data names no split. groups: many/medium/few by the paper's 10,000 and 1,000
     positives, or "auto", thirds of the classes. unannotated: what becomes of COCO's images without
@@ -40,6 +41,7 @@ class DataPlan:
     path: str = "digits"
     size: int = 224
     augment: Literal["randaugment", "uda", "none"] = "randaugment"
+    cache: Literal["auto", "memory", "disk", "off"] = "auto"
     feature_dropout: float = 0.1
     feature_noise: float = 0.1
     holdout: float = 0.2

@@ -54,6 +54,8 @@ FLAGS: list[tuple[str, str, dict[str, Any]]] = [
     ("--head", "model.head", {"help": "linear, mlp, ml-decoder or query2label"}),
     ("--image-size", "data.size", {"type": int, "help": "side in pixels (default 224)"}),
     ("--augment", "data.augment", {"help": "randaugment (default), uda or none"}),
+    ("--cache", "data.cache", {"help": "keep squashed images in memory or on disk: auto (default), "
+                                       "memory, disk, off"}),
     ("--workers", "data.workers", {"type": int, "help": "loading processes"}),
     ("--groups", "data.groups", {"help": "class groups: auto (thirds) or paper"}),
     ("--warmup", "method.warmup", {"type": int, "help": "epochs before labels are managed"}),

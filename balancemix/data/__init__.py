@@ -47,6 +47,7 @@ def load(
     dropout: float = 0.1,
     noise: float = 0.1,
     skip_bad: bool = False,
+    cache: str = "off",
     unannotated: str = "drop",
     difficult: str = "ignore",
     holdout: float = 0.2,
@@ -54,10 +55,11 @@ def load(
 ) -> Splits:
     """Load `digits`, `digits:pixels`, a folder with labels.csv, COCO, VOC or DeepFashion, an .npz.
 
-    `size`, `augment`, `mean`, `std` and `skip_bad` are for images, `dropout` and `noise` make the
-    views of features. `unannotated` images of COCO are dropped or kept, `difficult` objects of VOC
-    are ignored in evaluation or negative. `holdout` is the share of rows to score on where the file
-    names no split; `seed` draws them, and the digits.
+    `size`, `augment`, `mean`, `std` and `skip_bad` are for images, `cache` keeps them squashed (see
+    `ImageRows.cached`), `dropout` and `noise` make the views of features. `unannotated` images of
+    COCO are dropped or kept, `difficult` objects of VOC are ignored in evaluation or negative.
+    `holdout` is the share of rows to score on where the file names no split; `seed` draws them, and
+    the digits.
     """
     if str(data) in BUILT_IN:
         pixels = str(data) == "digits:pixels"
@@ -66,7 +68,8 @@ def load(
     rows: Rows
     if path.is_dir():
         read = _reader(path, unannotated, difficult)
-        rows, split = read(size=size, augment=augment, mean=mean, std=std, skip_bad=skip_bad)
+        found, split = read(size=size, augment=augment, mean=mean, std=std, skip_bad=skip_bad)
+        rows = found.cached(cache)  # before they are divided: all splits share one store
     elif path.suffix == ".npz":
         rows, split = npz.read(path, dropout=dropout, noise=noise)
     else:
@@ -78,7 +81,7 @@ def load(
 
 def _reader(
     path: Path, unannotated: str, difficult: str
-) -> Callable[..., tuple[Rows, list[str] | None]]:
+) -> Callable[..., tuple[ImageRows, list[str] | None]]:
     """Recognise what a folder holds; a labels.csv comes first, and is asked for if nothing fits."""
     if not (path / "labels.csv").is_file():
         if coco.recognise(path):

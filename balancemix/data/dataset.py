@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from balancemix.data import images
+from balancemix.data import cache, images
 from balancemix.errors import InputError
 from balancemix.sharing import Share
 
@@ -206,8 +206,8 @@ def _spread(features: Tensor) -> Tensor:
 class ImageRows(Rows):
     """Rows of N image files, squashed to size×size; x is (B, 3, size, size).
 
-    A file is decoded once, however many views. `augment` is "randaugment", "uda" or "none"; `mean`
-    and `std` of the channels are in units of 0 to 1.
+    A file is decoded once, however many views; once and for all after `cached`. `augment` is
+    "randaugment", "uda" or "none"; `mean` and `std` of the channels are in units of 0 to 1.
     """
 
     def __init__(
@@ -231,9 +231,20 @@ class ImageRows(Rows):
             raise InputError(f"size must be at least 1 pixel, it is {size}")
         self.paths, self.size, self.augment = list(paths), size, images.augmentation(augment)
         self.mean, self.std = (torch.tensor(channel).view(3, 1, 1) for channel in (mean, std))
+        self.store, self.places = cache.Store(self.paths, size), list(range(len(self)))
+
+    def cached(self, kind: str = "auto", folder: Path | None = None) -> Self:
+        """Keep squashed images in "memory" or on "disk" (in `folder`), or be "off"; also `subset`s.
+
+        "auto" is memory if they fit into a quarter of it, else disk if there is room, else off.
+        """
+        rows = copy.copy(self)
+        rows.store = cache.open_store(kind, self.paths, self.size, folder)
+        rows.places = list(range(len(self)))
+        return rows
 
     def _draw(self, share: Share) -> list[Tensor]:
-        batch = [images.squash(images.decode(self.paths[i]), self.size) for i in share]
+        batch = [self.store.image(self.places[i]) for i in share]
         views = [batch]
         if self.views:
             # A seed for each image: no process has to vary another's to know where its own begin.
@@ -246,6 +257,7 @@ class ImageRows(Rows):
 
     def _pick(self, index: Tensor) -> None:
         self.paths = [self.paths[i] for i in index.tolist()]
+        self.places = [self.places[i] for i in index.tolist()]
 
     def picture(self, i: int) -> Image | None:
         """Decode row i at its own size."""
