@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -27,13 +27,14 @@ from balancemix.wording import suggest
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-Kind = Literal["auto", "memory", "disk", "off"]
 KINDS = ("auto", "memory", "disk", "off")
 LAYOUT = "1"  # of a file of squashed images; another one gets another name
 
 
 class Store:
     """The squashed images of N files, each decoded whenever it is asked for."""
+
+    keeps = False
 
     def __init__(self, paths: Sequence[Path], size: int) -> None:
         self.paths, self.size = list(paths), size
@@ -50,11 +51,15 @@ class Store:
 class InMemory(Store):
     """Images kept in memory, which loading processes share."""
 
+    keeps = True
+
     def __init__(self, paths: Sequence[Path], size: int) -> None:
         super().__init__(paths, size)
         # Pages that nobody has written to yet take no memory.
-        self.pixels = torch.empty(len(paths), size, size, 3, dtype=torch.uint8).share_memory_()
-        self.kept = torch.zeros(len(paths), dtype=torch.bool).share_memory_()
+        self.pixels = torch.empty(len(paths), size, size, 3, dtype=torch.uint8)
+        self.kept = torch.zeros(len(paths), dtype=torch.bool)
+        for tensor in (self.pixels, self.kept):
+            tensor.share_memory_()  # type: ignore[no-untyped-call]
 
     def image(self, i: int) -> Image:
         """Return file i as size×size RGB, from memory if it is there."""
@@ -75,6 +80,8 @@ class OnDisk(Store):
     that is missing, half written or older than its file does not check, and is made again. The file
     is read and written, not mapped: a disk that runs full then costs time, and not the process.
     """
+
+    keeps = True
 
     def __init__(self, paths: Sequence[Path], size: int, folder: Path) -> None:
         super().__init__(paths, size)

@@ -1,0 +1,101 @@
+"""How fast images are loaded: `python benchmarks/loader.py`, about two minutes on two free cores.
+
+Against torchvision's ImageFolder with the same augmentation, batch size and one loading process,
+from the second epoch on; and as a share of the steps of the network that is trained on them.
+Photographs are made up in a temporary directory.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+
+import torch
+from photos import report, write_photos
+from torch.utils.data import DataLoader
+from torchvision.datasets import ImageFolder
+from torchvision.transforms import v2
+
+from balancemix.data.dataset import IMAGENET_MEAN, IMAGENET_STD, ImageRows
+from balancemix.methods import BCE
+from balancemix.model import build_model
+from balancemix.plan import Plan
+from balancemix.prediction import loader
+from balancemix.train import loading_processes
+
+PHOTOS, SIZE, BATCH, ROUNDS = 600, 128, 64, 5
+
+
+def main() -> None:
+    """Measure, and print a line for each case."""
+    with TemporaryDirectory() as name:
+        folder, kept = Path(name) / "photos", Path(name) / "kept"
+        paths = write_photos(folder, PHOTOS)
+        labels = (torch.arange(PHOTOS * 80).view(PHOTOS, 80) % 7 == 0).to(torch.uint8)
+        rows = ImageRows(paths, labels, [str(k) for k in range(80)], size=SIZE)
+        for kind in ("memory", "disk"):
+            ratio = speed(rows.cached(kind, kept), folder)
+            report("loader", f"images/s against ImageFolder, {kind}", ratio, ">= 2")
+        torch.set_num_threads(2)
+        share = wait(rows.cached("memory"))
+        report("loader", "wait for data as a share of a Lite0 step", share, "< 0.1")
+
+
+def speed(rows: ImageRows, folder: Path) -> float:
+    """Compare images per second, epochs of the two in turn."""
+    torch.set_num_threads(1)
+    # The reference squashes before it varies, as we do: the other order takes half as long again.
+    transform = v2.Compose(
+        [
+            v2.Resize((SIZE, SIZE)),
+            v2.RandAugment(2, 9),
+            v2.ToImage(),
+            v2.ToDtype(torch.float32, scale=True),
+            v2.Normalize(IMAGENET_MEAN, IMAGENET_STD),
+        ]
+    )
+    reference = ImageFolder(str(folder), transform)
+    theirs, ours = [], []
+    for epoch in range(ROUNDS + 1):
+        theirs.append(seconds(DataLoader(reference, BATCH, shuffle=True, num_workers=1)))
+        batches = torch.randperm(len(rows)).split(BATCH)
+        order = [batch.tolist() for batch in batches]
+        ours.append(seconds(loader(rows.with_views(1, epoch), 1, batch_sampler=order)))
+    return median(theirs[1:]) / median(ours[1:])
+
+
+def seconds(batches: Iterable[object]) -> float:
+    """Time a whole pass, the start of its process included."""
+    begin = time.perf_counter()
+    for _ in batches:
+        pass
+    return time.perf_counter() - begin
+
+
+def wait(rows: ImageRows) -> float:
+    """Train for two epochs; of the second, measure how much was waiting for batches."""
+    method = BCE().start(rows.labels, 2)
+    model = build_model(classes=len(rows.classes), pretrained=False, image_size=SIZE)
+    model = model.to(memory_format=torch.channels_last).train()
+    optimiser = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, fused=True)
+    workers = loading_processes(Plan(), rows)
+    for epoch in range(2):
+        begin, waited = time.perf_counter(), 0.0
+        asked = begin
+        for x, index in loader(
+            rows.with_views(1, epoch), workers, batch_sampler=method.batches(BATCH)
+        ):
+            waited += time.perf_counter() - asked
+            method.loss(model, x, index).backward()
+            optimiser.step()
+            optimiser.zero_grad()
+            asked = time.perf_counter()
+        share = waited / (time.perf_counter() - begin)
+    return share
+
+
+if __name__ == "__main__":
+    main()
