@@ -1,7 +1,7 @@
 """BatchNorm where a batch is spread over processes: statistics of all of it, or made equal after.
 
-torch's SyncBatchNorm runs on GPUs only, and in place of timm's BatchNormAct2d loses its activation; this
-one runs anywhere, keeps it, and has the same weights under the same names as what it replaces.
+torch's SyncBatchNorm runs on GPUs only, and in place of timm's BatchNormAct2d loses its activation;
+this one runs anywhere, keeps it, and has the same weights under the same names as what it replaces.
 """
 
 from __future__ import annotations

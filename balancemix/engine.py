@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from balancemix import distributed
+from balancemix.allocator import keep_freed_memory
 from balancemix.batchnorm import level_statistics, share_statistics
 from balancemix.errors import InputError
 from balancemix.plan import Plan, TrainPlan
@@ -48,6 +49,8 @@ class Engine:
             self.accelerator.init_trackers("balancemix", config=_flat(plan.tree()))
         if train.sync_batchnorm and distributed.world() > 1:
             model = share_statistics(model)
+        if self.accelerator.device.type == "cpu":
+            keep_freed_memory()
         # Channels last suits the convolutions of CPUs and GPUs; other weights are left alone.
         self.bare = model = model.to(memory_format=torch.channels_last)
         self.ema: AveragedModel | None = None
