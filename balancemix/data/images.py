@@ -105,7 +105,8 @@ def pixels(images: Sequence[Image]) -> Tensor:
 def augmentation(name: str) -> Callable[[Image], Image]:
     """Make the transform of that name; it draws from torch's global generator, as torchvision's do.
 
-    Images stay PIL's uint8: on a CPU its operations take a third of the time of those on tensors.
+    Images stay PIL's uint8: on a CPU its operations take half the time of those on tensors or less
+    (at 128 pixels 0.32 ms an image and 0.64).
 
     >>> augmentation("none")("an image")
     'an image'
