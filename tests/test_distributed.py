@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from balancemix import cli
+from balancemix.labels import LabelTable
 from balancemix.prediction import predict_logits
 from balancemix.run import Run
 
@@ -50,6 +51,10 @@ def two(*what: str) -> list[str]:
     return [*TORCHRUN, "--nproc-per-node", "2", "--master-port", free_port(), *what]
 
 
+def matrices(end: dict) -> dict[str, torch.Tensor]:
+    return LabelTable(**end["method"]["table"]).matrices()
+
+
 @pytest.fixture(scope="module")
 def ends(tmp_path_factory):
     """Run all of together.py in two processes; what each ended with, by case."""
@@ -70,18 +75,18 @@ def test_two_processes_end_where_one_does(ends, alone, case):
     one, two = alone[case], ends[case][0]
     for name, weight in one["weights"].items():
         torch.testing.assert_close(two["weights"][name], weight, rtol=1e-5, atol=1e-5)
+    here, there = matrices(one), matrices(two)
     for name in STATES:
-        assert torch.equal(two["method"]["table"][name], one["method"]["table"][name]), name
-    close = two["method"]["table"], one["method"]["table"]
-    for name in ("clean", "weight"):
-        torch.testing.assert_close(close[0][name], close[1][name], rtol=0, atol=1e-4)
+        assert torch.equal(there[name], here[name]), name
+    for name in ("clean", "weight"):  # to a step of the log-odds that the table keeps
+        torch.testing.assert_close(there[name], here[name], rtol=0, atol=2e-3)
     assert torch.equal(two["method"]["generator"], one["method"]["generator"])
     assert two["scores"] == pytest.approx(one["scores"], abs=1e-6)
 
 
 def test_what_is_compared_has_labels_of_every_kind(alone):
     """Were nothing decided, equal tables would say nothing."""
-    table = alone["uneven"]["method"]["table"]
+    table = matrices(alone["uneven"])
     assert set(table["status"].unique().tolist()) == {0, 1, 2}
     assert (table["target"] != table["given"]).any()
 
@@ -104,8 +109,9 @@ def test_both_processes_hold_the_same(ends, case):
     assert all(weight.isfinite().all() for weight in first["weights"].values())
     for name, weight in first["weights"].items():
         assert torch.equal(weight, second["weights"][name]), name
-    for name, state in first["method"]["table"].items():
-        assert torch.equal(state, second["method"]["table"][name]), name
+    other = matrices(second)
+    for name, state in matrices(first).items():
+        assert torch.equal(state, other[name]), name
     assert torch.equal(first["method"]["generator"], second["method"]["generator"])
     assert first["scores"] == second["scores"]
 
