@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import Any
+import time
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from balancemix.errors import InputError
+
+if TYPE_CHECKING:
+    from torch._C._distributed_c10d import Store
+
+PATIENCE = 1800  # seconds; as long as torch waits for a process
 
 
 def _grouped() -> bool:
@@ -25,9 +31,58 @@ def start(*, cpu: bool = False) -> None:
     from accelerate import PartialState
 
     # Left to itself, Accelerate joins CPUs only where it is told that there is nothing else.
-    PartialState(cpu=cpu or not (torch.cuda.is_available() or torch.xpu.is_available()))
+    cpu = cpu or not (torch.cuda.is_available() or torch.xpu.is_available())
+    store = _torchruns_store()
+    if store is not None and (cpu or torch.cuda.is_available()):
+        number = int(os.environ["RANK"])
+        own = _section(store, _meet(store, number, started))
+        backend = "gloo" if cpu else "nccl"
+        dist.init_process_group(backend, store=own, rank=number, world_size=started)
+    PartialState(cpu=cpu)
     if world() != started:
         raise InputError(f"WORLD_SIZE is {started}, but {world()} of the processes came together")
+
+
+def _torchruns_store() -> Store | None:
+    """Open the store that outlives the processes which torchrun starts, if there is one."""
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+        return None
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    store: Store = dist.TCPStore(address, port)  # type: ignore[attr-defined]
+    return _section(store, "balancemix")
+
+
+def _section(store: Store, name: str) -> Store:
+    section: Store = dist.PrefixStore(name, store)  # type: ignore[attr-defined]
+    return section
+
+
+def _meet(store: Store, rank: int, world: int) -> str:
+    """Find the other processes of this attempt, and no dead ones, and a name for the attempt.
+
+    When torchrun starts processes again, its store still holds the addresses of those before, and
+    torch would try to reach them. Nor do all machines count the attempts alike.
+    """
+    own, until = os.urandom(8).hex(), time.monotonic() + PATIENCE
+    store.set(f"here/{rank}", own)
+    while time.monotonic() < until:
+        here = [_look(store, f"here/{number}") for number in range(world)] if rank == 0 else []
+        if here and all(here):
+            store.set("met", " ".join(here))
+        met = _look(store, "met")
+        if own in met:
+            # A dead process cannot have seen what holds the first one's newest sign of life.
+            store.set(f"seen/{rank}", met)
+            if rank == 0 and all(_look(store, f"seen/{n}") == met for n in range(world)):
+                store.set("go", met)
+            if _look(store, "go") == met:
+                return hashlib.blake2b(met.encode(), digest_size=8).hexdigest()
+        time.sleep(0.02)
+    raise InputError(f"the {world} processes did not come together within {PATIENCE} seconds")
+
+
+def _look(store: Store, key: str) -> str:
+    return store.get(key).decode() if store.check([key]) else ""
 
 
 def rank() -> int:
@@ -45,9 +100,19 @@ def neighbours() -> int:
     return int(os.environ.get("LOCAL_WORLD_SIZE", "1")) if _grouped() else 1
 
 
-def restarted() -> bool:
-    """Tell whether torchrun started the processes again, after one of them was lost."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+def begin(what: str) -> None:
+    """Note that this launch began something, for processes that are started in place of these."""
+    store = _torchruns_store()
+    if store is not None:
+        store.set(f"begun/{what}", "yes")
+
+
+def begun(what: str) -> bool:
+    """Tell whether the launch had begun something before a process was lost and all began anew."""
+    store = _torchruns_store()
+    if store is None:
+        return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+    return bool(store.check([f"begun/{what}"]))
 
 
 def wait_for_all() -> None:

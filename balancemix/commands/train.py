@@ -118,7 +118,7 @@ def run(arguments: argparse.Namespace) -> None:
         return
     out = arguments.out or default_out(plan)
     # torchrun repeats the command as it was given; what it began then is to be gone on with.
-    again = distributed.restarted()
+    again = first and distributed.begun(str(out.resolve()))
     how = {"resume": arguments.resume or again, "force": arguments.force and not again}
     if first:
         Run.check(out, plan, **how)
@@ -127,6 +127,7 @@ def run(arguments: argparse.Namespace) -> None:
     distributed.wait_for_all()
     run_ = Run.create(out, plan, **how) if first else Run(out)
     if first:
+        distributed.begin(str(out.resolve()))
         experiment.record_noise(run_)
     with progress(plan.tree()["method"]["name"], experiment.steps) as show:
         _, metrics = fit(experiment.make_model, experiment.train, experiment.test, plan, run_, show)
