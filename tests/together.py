@@ -81,7 +81,7 @@ def train(case: str) -> dict:
 
 def die_in_the_second_epoch() -> None:
     """Let the second process be killed in the midst of an epoch, the first time it is started."""
-    if os.environ["RANK"] == "1" and not distributed.restarted():
+    if os.environ["RANK"] == "1" and not Path("was killed").exists():
         step, steps = Engine.step, []
 
         def last_step(self, loss, **how):
