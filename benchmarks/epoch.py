@@ -32,8 +32,8 @@ from balancemix.run import Run
 
 CLASSES = [f"class {k}" for k in range(80)]
 METHODS: dict[str, dict[str, Any]] = {
+    "bce": {"name": "bce"},  # first: whatever a process does only once falls to it, not to Mixup
     "mixup": {"name": "mixup"},
-    "bce": {"name": "bce"},
     "balancemix online": {"name": "balancemix", "warmup": 1},
     "balancemix epoch": {"name": "balancemix", "warmup": 1, "mode": "epoch"},
 }
