@@ -231,8 +231,8 @@ def loading_processes(plan: Plan, rows: Rows) -> int:
     cores = (os.cpu_count() or 2) // distributed.neighbours()
     on_cpu = plan.train.device == "cpu" or not torch.accelerator.is_available()
     if on_cpu and rows.store.keeps:
-        # To vary a kept image takes 0.5 ms of a core and to train the smallest backbone on it 40,
-        # both at 128 pixels: below eight cores a process costs more (its start, its batches copied)
-        # than the wait it saves.
+        # To vary a kept image takes 0.5 ms of a core, to train the smallest backbone on it 30 to 40
+        # (128 pixels), and a loading process its start and its batches copied besides. So one
+        # should pay from about eight cores on: an estimate from those times, not tried there.
         return min(cores // 8, 8)
     return min(max(cores - 1, 1), 8)

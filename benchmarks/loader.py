@@ -1,4 +1,4 @@
-"""How fast images are loaded: `python benchmarks/loader.py`, about two minutes on two free cores.
+"""How fast images are loaded: `python benchmarks/loader.py`, a few minutes.
 
 Against torchvision's ImageFolder with the same augmentation, batch size and one loading process,
 from the second epoch on; and as a share of the steps of the network that is trained on them.
