@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
-from balancemix.gmm import Guard, clean_probability, fit_mixtures
+from balancemix.gmm import Guard, Mixtures, clean_probability, fit_mixtures
 from tests.reference import balancemix as reference
 
 EXACT, BINNED, LARGE = 900, 3_000, 20_000  # up to 1,024 rows every loss is a point of its own
@@ -259,9 +259,16 @@ def test_losses_of_exactly_zero_are_clean_beside_large_ones(repeat):
     assert (clean[losses > 0] < 0.01).all()
 
 
-@pytest.mark.parametrize("repeat", [1, 100])
-def test_a_spread_beyond_arithmetic_is_all_clean(repeat):
-    assert guard_of(([0.1, 0.2, 0.15] * 5 + [1e200, 1e201]) * repeat)[1] == Guard.EMPTY
+def test_a_spread_beyond_arithmetic_is_all_clean():
+    assert guard_of([0.1, 0.2, 0.15] * 5 + [1e200, 1e201])[1] == Guard.EMPTY
+
+
+def test_a_loss_beyond_the_bins_is_held_at_the_last():
+    losses, labels = column(([0.1, 0.2, 0.15] * 5 + [1e200, 1e201]) * 100)
+    mixtures = fit_mixtures(losses, labels)
+    assert mixtures.guard[1, 0] == Guard.FITTED
+    np.testing.assert_allclose(mixtures.mean[1, 0], [0.15, 256], rtol=0.01)
+    assert ((mixtures.posterior(losses, labels) > 0.5) == (losses < 1)).all()
 
 
 @pytest.mark.parametrize("repeat", [1, 100])
@@ -339,6 +346,37 @@ def test_clean_probability_never_increases_within_a_class_and_side_of_a_matrix(s
             own = labels[:, k] == side
             in_order = clean[own, k][losses[own, k].argsort()]
             assert (in_order.diff() <= 1e-6).all()
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    st.floats(0.001, 0.999),
+    st.floats(0, 5),
+    st.sampled_from([0.0, 1e-6, 0.1, 3.0]),
+    st.floats(0.001, 3),
+    st.floats(0.001, 3),
+)
+def test_the_posterior_is_equation_8_held_at_its_turn(share, mean, apart, clean, noisy):
+    """Two Gaussians' densities, compared directly, wherever their ratio falls with the loss."""
+    model = [
+        torch.tensor([pair, pair], dtype=torch.float64)[:, None]
+        for pair in ((share, 1 - share), (mean, mean + apart), (clean**2, noisy**2))
+    ]
+    mixtures = Mixtures(*model, torch.zeros(2, 1, dtype=torch.uint8))
+    losses = np.concatenate([np.linspace(0, 20, 401), np.geomspace(1e-7, 20, 200)])
+    held = losses
+    gap = clean**-2 - noisy**-2
+    if gap:
+        turn = (mean * clean**-2 - (mean + apart) * noisy**-2) / gap
+        held = np.maximum(losses, turn) if gap > 0 else np.minimum(losses, turn)
+    log_odds = np.log(share / (1 - share)) + np.log(noisy / clean)
+    log_odds += ((held - mean - apart) / noisy) ** 2 / 2 - ((held - mean) / clean) ** 2 / 2
+    want = 1 / (1 + np.exp(-np.clip(log_odds, -700, 700)))
+    got = mixtures.posterior(*column(losses))[:, 0].numpy()
+    np.testing.assert_allclose(got, want, atol=1e-6)
+    single = mixtures.posterior(*column(losses, torch.float32))[:, 0].numpy()
+    sure = np.abs(log_odds) > 1e-3 * (1 + losses / min(clean, noisy) ** 2)  # than rounding a loss
+    np.testing.assert_array_equal(single[sure] > 0.5, want[sure] > 0.5)
 
 
 @pytest.mark.parametrize("n", [40, EXACT, BINNED])
