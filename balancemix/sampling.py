@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.utils.data import Sampler
 
 from balancemix.sharing import Part, Share
+from balancemix.statistics import Statistics, over_positives
 
 if TYPE_CHECKING:
     from balancemix.methods.base import Method
@@ -31,29 +32,33 @@ def minority_odds(
     >>> minority_odds(confidence, labels)
     tensor([0.3793, 0.6207], dtype=torch.float64)
     """
+    statistics = Statistics.empty(labels.shape[1], losses=False)
+    return odds_of_rows(statistics.update(confidence, labels), labels, power, score)
+
+
+def odds_of_rows(
+    statistics: Statistics, labels: Tensor, power: float = 1.0, score: Score = "paper"
+) -> Tensor:
+    """Compute `minority_odds` of N×K given labels from the statistics of these rows."""
     if score == "uniform":
         return torch.full((len(labels),), 1 / len(labels), dtype=torch.float64)
-    positive = (labels > 0).double()
-    count = positive.sum(0)
-    if score == "inverse-frequency":
-        present = count / len(labels)
-        rows = (positive @ (1 / present.clamp(min=1e-12))) / positive.sum(1).clamp(min=1)
-        # A row without positives is as rare as the commonest class, never rarer.
-        log_odds = torch.where(rows > 0, rows, 1 / present.amax().clamp(min=1e-12)).log()
+    if score == "paper":
+        total = statistics.scores(labels)  # Eq. 3
     else:
-        confidence = confidence.double()
-        # Eq. 2. A class without positives has no P(k), and no row that would need it.
-        presence = (confidence * positive).sum(0) / count.clamp(min=1)
-        absence = ((1 - confidence) * (1 - positive)).sum(0) / (len(labels) - count).clamp(min=1)
-        if score == "paper":  # Eq. 3, in time proportional to the positives
-            total = absence.sum() + positive @ (presence - absence)
+        held = (labels > 0).sum(1)
+        if score == "inverse-frequency":
+            rarity = statistics.rows / statistics.positives.double().clamp(min=1)
+            # A row without positives is as rare as the commonest class, never rarer.
+            commonest = rarity.amin()
+            mean = over_positives(labels, rarity) / held.clamp(min=1)
+            total = 1 / torch.where(held > 0, mean, commonest)
         else:
-            held = positive.sum(1)
-            mean = (positive @ presence) / held.clamp(min=1)
-            total = torch.where(held > 0, mean, presence[count > 0].amax() if held.any() else 1.0)
-        log_odds = -total.clamp(min=1e-12).log()
+            presence = statistics.presence
+            best = presence[statistics.positives > 0].amax() if bool(held.any()) else 1.0
+            mean = over_positives(labels, presence) / held.clamp(min=1)
+            total = torch.where(held > 0, mean, best)
     # Eq. 4 in logarithms: a score to the thirtieth power is no float any more.
-    return (power * log_odds).softmax(0)
+    return (-power * total.clamp(min=1e-12).log()).softmax(0)
 
 
 def upsampling(odds: Tensor, labels: Tensor) -> Tensor:
