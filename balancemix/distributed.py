@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import hashlib
 import os
 import time
@@ -39,8 +41,17 @@ def start(*, cpu: bool = False) -> None:
         backend = "gloo" if cpu else "nccl"
         dist.init_process_group(backend, store=own, rank=number, world_size=started)
     PartialState(cpu=cpu)
+    # An interpreter that ends before gloo's threads do is aborted, now and then.
+    atexit.register(_leave)
     if world() != started:
         raise InputError(f"WORLD_SIZE is {started}, but {world()} of the processes came together")
+
+
+def _leave() -> None:
+    """Part from the other processes, once nothing is left that would talk to them."""
+    if _grouped():
+        gc.collect()
+        dist.destroy_process_group()
 
 
 def _torchruns_store() -> Store | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal, Self
 
 import torch
 from torch import Tensor
+
+from balancemix import distributed
 
 RelabelWeight = Literal["one", "confidence"]
 
@@ -23,6 +25,7 @@ class Status(IntEnum):
 # A label's two bytes: given, target and status in four bits, the log-odds of P(clean) above them.
 _TARGET, _STATUS, _ODDS = 1, 2, 4  # how far each is shifted; given is not
 _STEPS, _MOST = 128, 2047  # 128 steps to a unit of log-odds; ± 2047 stand for 1 and 0
+_FINE_STEPS = 1024
 
 
 @dataclass
@@ -52,6 +55,11 @@ class LabelTable:
 
     def __len__(self) -> int:
         return len(self.code)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """N and K."""
+        return len(self.code), self.code.shape[1]
 
     @property
     def given(self) -> Tensor:
@@ -100,31 +108,82 @@ class LabelTable:
 
     def rows(self, index: Tensor, device: torch.device | str = "cpu") -> tuple[Tensor, Tensor]:
         """Look up target and weight of the rows `index`, both B×K."""
-        target, weight, _, _ = self.look_up(index)
-        return target.to(device), weight.to(device)
-
-    def look_up(self, index: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Look up target, weight, given and clean of the rows `index`, all B×K."""
         index = index.to(self.code.device)
         code = self.code[index]
         soft, weight = (
             None if matrix is None else matrix[index] for matrix in (self.soft, self.set_weight)
         )
-        return (
-            self._target(code, soft),
-            self._weight(code, weight),
-            (code & 1).to(torch.uint8),
-            self._clean(code),
-        )
+        return self._target(code, soft).to(device), self._weight(code, weight).to(device)
+
+    def doubts(self, rows: Tensor | slice) -> tuple[Tensor, Tensor]:
+        """Look up given and clean of some rows, both B×K."""
+        code = self.code[rows]
+        return (code & 1).to(torch.uint8), self._clean(code)
+
+    def note(self, rows: Tensor | slice, confidence: Tensor) -> None:
+        """Write the confidence in some rows over all but their given labels, until it is `judge`d.
+
+        With the bits of target and status its steps are an eighth of those of P(clean).
+        """
+        steps = (confidence.double().logit() * _FINE_STEPS).round().clamp(-(1 << 14), (1 << 14) - 1)
+        self.code[rows] = self.code[rows] & 1 | steps.to(torch.int16) << 1
+
+    def noted(self, rows: Tensor | slice) -> tuple[Tensor, Tensor]:
+        """Look up given labels and the confidence noted of some rows, both B×K."""
+        code = self.code[rows]
+        return (code & 1).to(torch.uint8), ((code >> 1).float() / _FINE_STEPS).sigmoid()
+
+    def judge(self, rows: Tensor | slice, clean: Tensor) -> None:
+        """Write P(clean) of some rows."""
+        self.code[rows] = self.code[rows] & 15 | odds_code(clean) << _ODDS
+
+    def decide(
+        self, rows: Tensor | slice, target: Tensor, status: Tensor, weight: Tensor | None = None
+    ) -> None:
+        """Write what becomes of some rows' labels; a `weight` only if it is not Eq. 10's."""
+        bits = (target.to(torch.int16) << _TARGET) + (status.to(torch.int16) << _STATUS)
+        self.code[rows] = self.code[rows] & ~14 | bits
+        if weight is not None:
+            if self.set_weight is None:
+                self.set_weight = torch.ones(self.code.shape)
+            self.set_weight[rows] = weight
+
+    def gather(self, own: Tensor) -> None:
+        """Take the rows that are not one's `own` (N booleans) from the processes whose they are."""
+        for matrix in (self.code, self.set_weight):
+            if matrix is not None:
+                matrix[~own] = 0
+                # Of each byte all processes but one hold a zero.
+                distributed.sum_over_processes(matrix.view(torch.uint8))
+
+    def shares(self) -> dict[str, float]:
+        """Say which shares of the labels are of each status, and which are flipped."""
+        counts = torch.zeros(16, dtype=torch.int64)
+        for part in torch.split(self.code, max(1, (1 << 20) // max(self.shape[1], 1))):
+            counts += torch.bincount((part & 15).flatten(), minlength=16)
+        bits, total = torch.arange(16), max(int(counts.sum()), 1)
+        found = {
+            status.name.lower(): float(counts[bits >> _STATUS == status].sum()) / total
+            for status in Status
+        }
+        flipped = counts[(bits & 1) != (bits >> _TARGET & 1)].sum()
+        return {**found, "flipped": float(flipped) / total}
 
     def matrices(self) -> dict[str, Tensor]:
         """Name every matrix."""
         names = ("given", "target", "weight", "status", "clean")
         return {name: getattr(self, name) for name in names}
 
+    def copy(self) -> Self:
+        """Make a table that shares nothing with this one: tables are written to in place."""
+        soft, weight = (
+            None if part is None else part.clone() for part in (self.soft, self.set_weight)
+        )
+        return type(self)(self.code.clone(), soft, weight)
+
     def state_dict(self) -> dict[str, Tensor | None]:
         """Name what is stored."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return dict(vars(self.copy()))
 
     def _put(self, values: Tensor, shift: int, mask: int) -> None:
         values = values.to("cpu", torch.int16)

@@ -60,6 +60,37 @@ def loader(data: Dataset[Any], workers: int = 0, **order: Any) -> DataLoader[Any
     return DataLoader(data, num_workers=workers, collate_fn=collate, **order)
 
 
+def predictions(
+    model: nn.Module, data: Dataset[Any], batch_size: int = 64, *, workers: int = 0
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield (row numbers, B×K confidence) of the batches that are this process's; see `predict`."""
+    batches = _own_batches(len(data), batch_size)  # type: ignore[arg-type]
+    for index, said in _ask(model, data, batches, workers, torch.sigmoid):
+        yield index, said.clamp(0, 1)
+
+
+def _own_batches(total: int, size: int) -> list[list[int]]:
+    """Cut rows into batches and take every n-th, of n processes."""
+    batches = [list(range(i, min(i + size, total))) for i in range(0, total, size)]
+    return batches[distributed.rank() :: distributed.world()]
+
+
+def _ask(
+    model: nn.Module,
+    data: Dataset[Any],
+    batches: list[list[int]],
+    workers: int,
+    transform: Callable[[Tensor], Tensor],
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield what the model says of each batch; of several views, their mean."""
+    device = next((p.device for p in model.parameters()), torch.device("cpu"))
+    for x, index in loader(data, workers, batch_sampler=batches):
+        views = [x] if isinstance(x, Tensor) else x
+        with evaluating(model):
+            said = torch.stack([transform(model(v.to(device)).float()) for v in views]).mean(0)
+        yield index, said.cpu()
+
+
 def _run(
     model: nn.Module,
     data: Dataset[Any],
@@ -68,21 +99,16 @@ def _run(
     advance: Callable[[int], None] | None,
     transform: Callable[[Tensor], Tensor],
 ) -> Tensor:
-    device = next((p.device for p in model.parameters()), torch.device("cpu"))
     total = len(data)  # type: ignore[arg-type]
-    batches = [range(i, min(i + batch_size, total)) for i in range(0, total, batch_size)]
-    mine = [list(batch) for batch in batches[distributed.rank() :: distributed.world()]]
+    mine = _own_batches(total, batch_size)
     idle = total > 0 and not mine  # more processes than batches: learn K, add nothing
     result: Tensor | None = None
-    with evaluating(model):
-        for x, index in loader(data, workers, batch_sampler=[[0]] if idle else mine):
-            views = [x] if isinstance(x, Tensor) else x
-            said = torch.stack([transform(model(v.to(device)).float()) for v in views]).mean(0)
-            if result is None:
-                result = torch.zeros(total, said.shape[1])
-            result[index] = said.cpu() * (not idle)
-            if advance is not None:
-                advance(len(index))
+    for index, said in _ask(model, data, [[0]] if idle else mine, workers, transform):
+        if result is None:
+            result = torch.zeros(total, said.shape[1])
+        result[index] = said * (not idle)
+        if advance is not None:
+            advance(len(index))
     if result is None:
         raise ValueError("there is no row to predict")
     # Each row was filled by one process and is zero in the others: their sum is the whole.

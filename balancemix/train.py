@@ -33,12 +33,13 @@ from balancemix.groups import Groups, class_groups
 from balancemix.methods import Method
 from balancemix.metrics import evaluate
 from balancemix.plan import Plan
-from balancemix.prediction import loader, predict, predict_logits
+from balancemix.prediction import loader, predict, predict_logits, predictions
 from balancemix.progress import Progress, Silent
 from balancemix.run import Run, pack, unpack
 from balancemix.sampling import epoch_seed, upsampling
 from balancemix.selection import selection_quality
 from balancemix.sharing import Part
+from balancemix.stream import Said
 
 Metrics = dict[str, Any]
 
@@ -75,6 +76,8 @@ def fit(
         show.advance(method.epoch * len(batches))
 
     confidence: Tensor | None = None
+    said: Said | None
+    seen: Said | None
     while method.epoch < epochs:
         epoch, begin = method.epoch, time.perf_counter()
         seed = epoch_seed(plan.seed, epoch)
@@ -84,17 +87,20 @@ def fit(
         engine.level()
         line: dict[str, Any] = {"epoch": epoch + 1, "loss": loss, "lr": engine.rate}
 
-        scored, seen = engine.averaged, None
-        if method.needs_confidence or epoch + 1 == epochs:
-            confidence = predict(method.witness(scored), train.plain, size, workers=workers)
+        scored = engine.averaged
+        said, seen = None, None  # by batches: only the record at the end wants all of it at once
+        if epoch + 1 == epochs:
+            said = confidence = predict(method.witness(scored), train.plain, size, workers=workers)
+        elif method.needs_confidence:
+            said = predictions(method.witness(scored), train.plain, size, workers=workers)
         if method.needs_views:
-            seen = predict(scored, train.with_views(2, seed), size, workers=workers)
-        line |= method.end_epoch(confidence, seen)
+            seen = predictions(scored, train.with_views(2, seed), size, workers=workers)
+        line |= method.end_epoch(said, seen)
         _level(method)
         line |= _upsampling(method.odds, train.labels, groups)
         line["seconds"] = time.perf_counter() - begin
-        said = predict_logits(method.witness(scored), valid.plain, size, workers=workers)
-        line |= _scores(said, valid, groups, plan)
+        logits = predict_logits(method.witness(scored), valid.plain, size, workers=workers)
+        line |= _scores(logits, valid, groups, plan)
         line |= _selection(method.table.matrices(), train.truth, groups)
         lines.append(line)
         engine.track(line)

@@ -594,7 +594,7 @@ def test_epoch_mode_equals_equations_2_to_10_from_confidences_to_loss(pairs):
     np.testing.assert_array_equal(method.table.status, reliability)
     np.testing.assert_array_equal(method.table.target, Y)
     doubted = p_G <= 0.5
-    np.testing.assert_allclose(method.table.clean[doubted], p_G[doubted], rtol=0.005, atol=1e-4)
+    np.testing.assert_allclose(method.table.clean[doubted], p_G[doubted], atol=0.004)
     np.testing.assert_allclose(
         method.odds, reference.sampling_probability(f.astype(float), labels), rtol=1e-6
     )
@@ -846,9 +846,9 @@ def test_the_documented_loop_runs_and_finds_planted_errors():
 
 
 def test_a_loop_with_two_views_runs():
-    training = trained("balancemix", views=True)
+    training = trained("balancemix", views=True, epsilon=0.8)
     assert np.isfinite(training.losses).all()
-    assert training.losses != trained("balancemix").losses
+    assert training.losses != trained("balancemix", epsilon=0.8).losses
 
 
 @pytest.mark.parametrize("views", [1, 2, 3])

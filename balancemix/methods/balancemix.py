@@ -27,14 +27,18 @@ from typing import Any, Literal, Self
 import torch
 from torch import Tensor, nn
 
+from balancemix import distributed
 from balancemix.evidence import Evidence, keep_out, weigh
-from balancemix.gmm import Fit, Guard, Mixtures, fit_mixtures
+from balancemix.gmm import Fit, Guard, Mixtures
+from balancemix.histogram import chunks
 from balancemix.labels import RelabelWeight, Status, manage
 from balancemix.losses import asl, bce, bce_of_confidence, focal
-from balancemix.methods.base import Input, Method, checked, first_view, require, warm_epochs
+from balancemix.methods.base import Input, Method, first_view, require, warm_epochs
 from balancemix.mixing import draw_lambda, mix
 from balancemix.prediction import evaluating
-from balancemix.sampling import Score, effective_rows, minority_odds
+from balancemix.sampling import Score, effective_rows, odds_of_rows
+from balancemix.statistics import Statistics
+from balancemix.stream import Said, by_batches
 
 
 @dataclass(kw_only=True)
@@ -160,9 +164,10 @@ class BalanceMix(Method):
         """
         views = [x] if isinstance(x, Tensor) else list(x)
         device = views[0].device
-        target, weight, given, clean = (part.to(device) for part in self.table.look_up(index))
+        target, weight = self.table.rows(index, device)
         if self.warming or self.mixtures is None or not self.relabel or self.mode == "epoch":
             return target, weight
+        given, clean = (part.to(device) for part in self.table.doubts(index.cpu()))
         doubted = (clean <= 0.5).any(1).nonzero()[:, 0]
         if not len(doubted):
             return target, weight
@@ -174,45 +179,72 @@ class BalanceMix(Method):
         return target, weight
 
     def end_epoch(
-        self, confidence: Tensor | None = None, view_confidence: Tensor | None = None
+        self, confidence: Said | None = None, view_confidence: Said | None = None
     ) -> dict[str, float]:
         """Renew odds (Eqs. 2–4), mixtures (Eqs. 6–8) and the table; count what was decided.
 
         Without `view_confidence` the table's record of re-labelling rests on the plain confidence.
         """
-        confidence = checked(confidence, self.table.given)
+        judging = self.select and self.epoch + 1 >= self.warm
+        statistics = self._listen(confidence, judging)
         table, facts = self.table, super().end_epoch()
-        if self.unseen.any() and not self.warming:
-            facts |= self._choose(weigh(confidence[self.unseen], table.given[self.unseen]))
+        if judging and self.unseen.any():
+            given, said = table.noted(self.unseen)
+            facts |= self._choose(weigh(said, given))
         if self.odds is not None:
             seen, self.odds = ~self.unseen, torch.zeros_like(self.odds)
-            known = confidence[seen], table.given[seen]
-            self.odds[seen] = minority_odds(*known, self.power, self.score)
+            self.odds[seen] = odds_of_rows(statistics, table.given[seen], self.power, self.score)
             facts["effective_rows"] = effective_rows(self.odds)
-        if not self.select or self.warming:
+        if not judging:
             return facts
-        losses = bce_of_confidence(confidence, table.given)
-        self.mixtures = fit_mixtures(
-            losses,
-            table.given,
-            fit=self.mixture,
-            fewest=self.fewest,
-            separation=self.separation,
+        self.mixtures = statistics.mixtures(
+            fit=self.mixture, fewest=self.fewest, separation=self.separation
         )
-        clean = self.mixtures.posterior(losses, table.given)
-        table.clean = torch.where(table.given > 0, 1.0, clean) if self.trusting else clean
-        views = confidence if view_confidence is None else checked(view_confidence, table.given)
-        table.target, weight, table.status = self._manage(table.given, table.clean, views)
-        if not self.reweight or self.relabel_weight != "one":  # otherwise the table knows Eq. 10
-            table.weight = weight
-
-        for status in Status:
-            facts[status.name.lower()] = float((table.status == status).float().mean())
-        facts["flipped"] = float((table.target != table.given).float().mean())
+        for rows in chunks(*table.code.shape):
+            given, said = table.noted(rows)
+            clean = self.mixtures.posterior(bce_of_confidence(said, given), given)
+            table.judge(rows, torch.where(given > 0, 1.0, clean) if self.trusting else clean)
+            if view_confidence is None:
+                self._decide(rows, said)
+        if view_confidence is not None:
+            own = torch.zeros(len(table), dtype=torch.bool)
+            for index, said in by_batches(view_confidence, table.shape):
+                self._decide(index, said)
+                own[index] = True
+            if not isinstance(view_confidence, Tensor):
+                table.gather(own)
+        facts |= table.shares()
         for guard in Guard:
             if guard and (count := int((self.mixtures.guard == guard).sum())):
                 facts[f"mixtures_{guard.name.lower()}"] = count
         return facts
+
+    def _listen(self, confidence: Said | None, judging: bool) -> Statistics:
+        """Add up what was said of all rows and, to judge labels by it, write it into the table.
+
+        It takes the place of what was decided of them, which is renewed at once: no matrix of
+        floats is kept. Of rows that the warm-up must not see nothing is added up before it is over.
+        """
+        table, statistics = self.table, Statistics.empty(self.table.shape[1], losses=judging)
+        own = torch.zeros(len(table), dtype=torch.bool)
+        for index, said in by_batches(confidence, table.shape):
+            counted = torch.ones_like(index, dtype=torch.bool) if judging else ~self.unseen[index]
+            given, _ = table.doubts(index)
+            statistics.update(said[counted], given[counted])
+            own[index] = True
+            if judging:
+                table.note(index, said)
+        if not isinstance(confidence, Tensor):
+            for tensor in statistics.tensors():
+                distributed.sum_over_processes(tensor)
+            if judging:
+                table.gather(own)
+        return statistics
+
+    def _decide(self, rows: Tensor | slice, said: Tensor) -> None:
+        target, weight, status = self._manage(*self.table.doubts(rows), said)
+        as_usual = self.reweight and self.relabel_weight == "one"  # the table knows Eq. 10
+        self.table.decide(rows, target, status, None if as_usual else weight)
 
     def _choose(self, evidence: Evidence) -> dict[str, float]:
         """Choose what was left to the data, and train on all rows from now on."""

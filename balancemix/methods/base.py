@@ -14,6 +14,7 @@ from balancemix import losses
 from balancemix.labels import LabelTable
 from balancemix.sampling import Batches
 from balancemix.sharing import Part
+from balancemix.stream import Said, as_matrix
 
 Reduction = Literal["sum", "mean"]
 Input = Tensor | Sequence[Tensor]  # a batch, or one batch for each view of the same rows
@@ -95,9 +96,12 @@ class Method:
         return rows.mean()
 
     def end_epoch(
-        self, confidence: Tensor | None = None, view_confidence: Tensor | None = None
+        self, confidence: Said | None = None, view_confidence: Said | None = None
     ) -> dict[str, float]:
-        """Learn from the N×K confidence on plain inputs (and on views); return facts to log."""
+        """Learn from the N×K confidence on plain inputs (and on views); return facts to log.
+
+        It may also come batch by batch, as (row numbers, confidence); see `stream.py`.
+        """
         self.epoch += 1
         return {}
 
@@ -113,7 +117,7 @@ class Method:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         """Go on where `state_dict` was taken."""
-        self.table = LabelTable(**state["table"])
+        self.table = LabelTable(**state["table"]).copy()
         self.odds, self.epoch, self.epochs = state["odds"], state["epoch"], state["epochs"]
         self.generator = torch.Generator()
         self.generator.set_state(state["generator"])
@@ -134,15 +138,9 @@ def warm_epochs(wanted: int | None, epochs: int) -> int:
     return max(round(epochs / 5), 1) if wanted is None else wanted
 
 
-def checked(confidence: Tensor | None, given: Tensor) -> Tensor:
-    """Take the confidence of an epoch's end to the CPU, or say what is wrong with it."""
-    if confidence is None:
-        raise ValueError("end_epoch needs the N×K confidence on the training data")
-    confidence = confidence.detach().cpu().float()
-    if confidence.shape != given.shape or not bool(confidence.isfinite().all()):
-        found = f"{tuple(confidence.shape)}, {int((~confidence.isfinite()).sum())} not finite"
-        raise ValueError(f"confidence must be N×K and finite as the labels are, it is {found}")
-    return confidence
+def checked(confidence: Said | None, given: Tensor) -> Tensor:
+    """Take the confidence of an epoch's end as a matrix, or say what is wrong with it."""
+    return as_matrix(confidence, (len(given), given.shape[1]))
 
 
 def require(low: float, high: float, **settings: float) -> None:

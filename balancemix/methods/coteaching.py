@@ -41,6 +41,7 @@ from balancemix.methods.mixup import Mixup
 from balancemix.mixing import draw_lambda, mix
 from balancemix.sampling import Batches
 from balancemix.sharing import Part
+from balancemix.stream import Said
 
 
 class Peers(nn.Module):
@@ -178,13 +179,13 @@ class CoTeaching(Mixup):
         return self.reduce(weight[0] * values[0]) + self.reduce(weight[1] * values[1])
 
     def end_epoch(
-        self, confidence: Tensor | None = None, view_confidence: Tensor | None = None
+        self, confidence: Said | None = None, view_confidence: Said | None = None
     ) -> dict[str, float]:
         """Renew each peer's set by what the other says, N×2K side by side; count the rows kept."""
         if not self.needs_confidence:
             return super().end_epoch()
         table, (rows, classes) = self.table, self.table.given.shape
-        if confidence is not None and confidence.shape[1] == classes:
+        if isinstance(confidence, Tensor) and confidence.shape[1] == classes:
             raise ValueError(
                 "co-teaching wants both peers' confidence: predict(method.witness(model), data)"
             )

@@ -32,6 +32,7 @@ from balancemix import losses
 from balancemix.labels import Status
 from balancemix.methods.base import Input, checked, first_view, require
 from balancemix.methods.mixup import Mixup
+from balancemix.stream import Said
 
 
 def least_confident(confidence: Tensor, unknown: Tensor, count: Tensor) -> Tensor:
@@ -93,7 +94,7 @@ class EMAPL(Mixup):
         return self.reduce(torch.lerp(plain, own, self.strength))
 
     def end_epoch(
-        self, confidence: Tensor | None = None, view_confidence: Tensor | None = None
+        self, confidence: Said | None = None, view_confidence: Said | None = None
     ) -> dict[str, float]:
         """Give the least confident unknowns a soft label."""
         table = self.table

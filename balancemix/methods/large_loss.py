@@ -29,6 +29,7 @@ from balancemix import distributed, losses
 from balancemix.labels import Status
 from balancemix.methods.base import Input, first_view, require
 from balancemix.methods.mixup import Mixup
+from balancemix.stream import Said
 
 
 def largest(values: Tensor, unobserved: Tensor, count: int) -> Tensor:
@@ -124,7 +125,7 @@ class LLCp(LLCt):
         return self.reduce(weight * torch.where(large, present, values))
 
     def end_epoch(
-        self, confidence: Tensor | None = None, view_confidence: Tensor | None = None
+        self, confidence: Said | None = None, view_confidence: Said | None = None
     ) -> dict[str, float]:
         """Write this epoch's corrections into the table's targets."""
         facts, table = super().end_epoch(confidence, view_confidence), self.table

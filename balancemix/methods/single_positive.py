@@ -35,6 +35,7 @@ from balancemix import losses
 from balancemix.labels import Status
 from balancemix.methods.base import Input, checked, first_view, require
 from balancemix.methods.mixup import Mixup
+from balancemix.stream import Said
 
 
 def surplus(confidence: Tensor, expected: float) -> Tensor:
@@ -155,7 +156,7 @@ class ROLE(EPR):
         return self.reduce(torch.lerp(plain, own, self.strength))
 
     def end_epoch(
-        self, confidence: Tensor | None = None, view_confidence: Tensor | None = None
+        self, confidence: Said | None = None, view_confidence: Said | None = None
     ) -> dict[str, float]:
         """Step the matrix."""
         confidence = checked(confidence, self.table.given)

@@ -44,6 +44,7 @@ from balancemix.noise_rates import (
     pick,
     scaled_losses,
 )
+from balancemix.stream import Said
 
 _REMEMBERED = 5  # epochs whose losses are averaged
 
@@ -92,7 +93,7 @@ class TEstimator(Mixup):
         return self.reduce(mix(own, others, lam))
 
     def end_epoch(
-        self, confidence: Tensor | None = None, view_confidence: Tensor | None = None
+        self, confidence: Said | None = None, view_confidence: Said | None = None
     ) -> dict[str, float]:
         """Remember the losses; at the end of the warm-up estimate the rates and log them."""
         if not self.needs_confidence:
