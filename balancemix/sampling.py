@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Sampler
 
+from balancemix.histogram import chunks
 from balancemix.sharing import Part, Share
 from balancemix.statistics import Statistics, over_positives
 
@@ -67,8 +68,10 @@ def upsampling(odds: Tensor, labels: Tensor) -> Tensor:
     >>> upsampling(torch.tensor([0.75, 0.25]), torch.tensor([[1, 0], [0, 1]]))
     tensor([1.5000, 0.5000], dtype=torch.float64)
     """
-    positive = (labels > 0).double()
-    return len(labels) * (odds.double() @ positive) / positive.sum(0)
+    drawn = torch.zeros(labels.shape[1], dtype=torch.float64)
+    for rows in chunks(*labels.shape):
+        drawn += odds[rows].double() @ (labels[rows] > 0).double()
+    return len(labels) * drawn / (labels > 0).sum(0)
 
 
 def effective_rows(odds: Tensor) -> float:

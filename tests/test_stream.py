@@ -1,0 +1,121 @@
+"""What a model said of the rows, as one matrix or batch by batch."""
+
+import pytest
+import torch
+
+from balancemix.labels import LabelTable
+from balancemix.methods import METHODS, BalanceMix
+from balancemix.prediction import predict, predictions
+from balancemix.stream import as_matrix, by_batches
+from tests.test_methods import EPOCHS, TINY, Rows, make_data, make_model
+
+
+def dealt(matrix, seed=0, size=7):
+    """Batches of the matrix's rows in any order, as a loader might hand them out."""
+    order = torch.randperm(len(matrix), generator=torch.Generator().manual_seed(seed))
+    return ((index, matrix[index]) for index in torch.split(order, size))
+
+
+def drawn(n=600, k=4, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    truth = torch.rand(n, k, generator=generator) < 0.3
+    wrong = torch.rand(n, k, generator=generator) < 0.1
+    noise = torch.randn(2, n, k, generator=generator)
+    confidence, seen = (torch.where(truth, 2.5, -2.5) + noise).sigmoid()
+    return (truth ^ wrong).to(torch.uint8), confidence, seen
+
+
+def test_a_matrix_comes_back_from_its_batches():
+    matrix = torch.rand(20, 3)
+    assert as_matrix(dealt(matrix), (20, 3)).equal(matrix)
+    assert as_matrix(matrix, (20, 3)).equal(matrix)
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        (None, "needs the N×K confidence"),
+        (torch.zeros(4, 3), r"\(4, 3\)"),
+        (torch.full((4, 2), torch.nan), "8 not finite"),
+        ([(torch.arange(4), torch.zeros(4, 3))], r"\(4, 3\)"),
+        ([(torch.arange(3), torch.zeros(4, 2))], r"\(4, 2\)"),
+    ],
+)
+def test_what_is_no_confidence_is_refused(said, message):
+    with pytest.raises(ValueError, match=message):
+        list(by_batches(said, (4, 2)))
+
+
+def test_predictions_are_what_predict_collects():
+    x, model = make_data()[0], make_model()
+    whole = predict(model, Rows(x), 9)
+    for index, said in predictions(model, Rows(x), 9):
+        assert said.equal(whole[index])
+    assert model.training
+    assert torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"mode": "epoch"},
+        {"trust_positives": "auto", "warmup": 1},
+        {"reweight": False},
+        {"relabel_weight": "confidence"},
+        {"minority": False},
+        {"score": "positive-mean"},
+        {"score": "inverse-frequency"},
+    ],
+)
+def test_balancemix_learns_the_same_from_batches(options):
+    given, confidence, seen = drawn()
+    first, second = (BalanceMix(**{"warmup": 0} | options).start(given, 4) for _ in range(2))
+    facts = first.end_epoch(confidence, seen)
+    assert second.end_epoch(dealt(confidence), dealt(seen, 1)) == pytest.approx(facts)
+    assert second.table.code.equal(first.table.code)
+    torch.testing.assert_close(second.table.weight, first.table.weight)
+    assert set(first.table.status.unique().tolist()) == {0, 1, 2}
+    if first.odds is not None:
+        torch.testing.assert_close(second.odds, first.odds, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_takes_batches(name):
+    x, labels = make_data()
+    first, second = (METHODS[name](**TINY.get(name, {})).start(labels, EPOCHS) for _ in range(2))
+    model = first.build(make_model)
+    for _ in range(2):
+        said = predict(first.witness(model), Rows(x)) if first.needs_confidence else None
+        first.end_epoch(said)
+        second.end_epoch(None if said is None else dealt(said))
+    for part, matrix in first.table.matrices().items():
+        assert getattr(second.table, part).equal(matrix), part
+
+
+def test_noted_confidence_is_close_and_leaves_the_given_labels():
+    given, confidence, _ = drawn()
+    table = LabelTable.trusting(given)
+    table.note(slice(0, 300), confidence[:300])
+    table.note(torch.arange(300, 600), confidence[300:])
+    kept, said = table.noted(slice(None))
+    assert kept.equal(given)
+    torch.testing.assert_close(said, confidence, rtol=6e-4, atol=0)
+
+
+@pytest.mark.parametrize("confidence", [0.0, 1.0])
+def test_a_confidence_of_nought_or_one_is_noted_as_nearly_so(confidence):
+    table = LabelTable.trusting(torch.zeros(1, 1))
+    table.note(slice(None), torch.full((1, 1), confidence))
+    assert abs(float(table.noted(slice(None))[1]) - confidence) < 2e-7
+
+
+def test_shares_count_every_label_once():
+    given, confidence, seen = drawn()
+    method = BalanceMix(warmup=0).start(given, 4)
+    method.end_epoch(confidence, seen)
+    shares = method.table.shares()
+    for status, name in enumerate(("clean", "relabelled", "ambiguous")):
+        assert shares[name] == pytest.approx(float((method.table.status == status).float().mean()))
+    flipped = (method.table.target != method.table.given).float().mean()
+    assert shares["flipped"] == pytest.approx(float(flipped))
