@@ -46,7 +46,8 @@ def train(options: argparse.Namespace, out: Path) -> None:
     rows, valid = make_rows(options.rows, 1), make_rows(200, 2)
 
     def make_model() -> torch.nn.Module:
-        return build_model(classes=CLASSES, features=WIDTH, hidden=options.hidden)
+        # Without dropout, whose masks one process would draw for the whole batch.
+        return build_model(classes=CLASSES, features=WIDTH, hidden=options.hidden, dropout=0.0)
 
     model, metrics = fit(make_model, rows, valid, plan)
     if distributed.rank() == 0:
