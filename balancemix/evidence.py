@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 # A fifth: less would rest on a handful of labels, more would count right but hard positives.
@@ -48,16 +47,6 @@ class Evidence:
         and of a fifth of wrong ones (18 %).
         """
         return self.positives >= _FEWEST and self.wrong < 1 / 8 and self.missing > 1
-
-
-def keep_out(rows: int, share: float, seed: int) -> Tensor:
-    """Pick the rows that a warm-up shall not see, so that `weigh` can judge by them; N booleans.
-
-    >>> int(keep_out(1000, 0.1, seed=0).sum()), int(keep_out(1000, 0.0, seed=0).sum())
-    (100, 0)
-    """
-    order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
-    return order < int(share * rows)
 
 
 def weigh(confidence: Tensor, given: Tensor) -> Evidence:

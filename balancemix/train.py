@@ -32,6 +32,7 @@ from balancemix.errors import InputError
 from balancemix.groups import Groups, class_groups
 from balancemix.methods import Method
 from balancemix.metrics import evaluate
+from balancemix.pilot import explore
 from balancemix.plan import Plan
 from balancemix.prediction import loader, predict, predict_logits, predictions
 from balancemix.progress import Progress, Silent
@@ -62,13 +63,15 @@ def fit(
     _compare(plan, train)
     epochs, size, workers = plan.train.epochs, plan.train.batch_size, loading_processes(plan, train)
     method = plan.method.start(train.labels, epochs, plan.seed)
+    state, lines = run.stored() if run is not None else (None, [])
+    if method.unsettled and state is None:
+        method.settle(explore(make_model, train, plan))
     torch.manual_seed(plan.seed)
     engine = Engine(method.build(make_model), plan, run)
     truth = train.labels if train.truth is None else train.truth
     groups = class_groups(truth.sum(0), plan.data.groups)
     batches = method.batches(size, plan.seed, rank=distributed.rank(), world=distributed.world())
     engine.schedule(epochs * len(batches))
-    state, lines = run.stored() if run is not None else (None, [])
     if state is not None:
         method.load_state_dict(state["method"])
         engine.load_state_dict(state)

@@ -1,13 +1,20 @@
-"""How many labels are wrong or missing, judged by rows kept out of the warm-up."""
+"""How many labels are wrong or missing, judged by rows that a pilot was not trained on."""
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
-from balancemix.evidence import Evidence, keep_out, weigh
+from balancemix import train
+from balancemix.data import FeatureRows
+from balancemix.evidence import Evidence, weigh
 from balancemix.methods import BalanceMix
+from balancemix.noise import parse
+from balancemix.pilot import explore
 from balancemix.plan import Plan
-from tests.test_methods import EPOCHS, N, Training, make_data
+from balancemix.run import Run
+from balancemix.train import fit
+from tests.test_methods import EPOCHS, make_data
 
 
 def planted(wrong, missing, seed=0, rows=9000, classes=6):
@@ -85,80 +92,93 @@ def test_shapes_must_agree():
         weigh(torch.zeros(3, 2), torch.zeros(3, 1))
 
 
-AUTO = {"epsilon": "auto", "trust_positives": "auto", "warmup": 2, "fewest": 4}
+AUTO = {"name": "balancemix", "epsilon": "auto", "trust_positives": "auto", "fewest": 4}
+
+
+def small(noise="none", **method):
+    plan = Plan.from_tree({"method": {**AUTO, **method}, "noise": noise})
+    plan.train.epochs, plan.train.batch_size = 4, 32
+    return plan
+
+
+def rows(rule=1.0, seed=0):
+    """Rows of which a linear rule says whether each of five classes is there."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(3000, 12, generator=generator)
+    truth = (x @ torch.randn(12, 5, generator=generator) > rule).to(torch.uint8)
+    return FeatureRows(x, truth, [f"class {k}" for k in range(5)])
+
+
+def linear():
+    return nn.Linear(12, 5)
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"minority": False},
-        {"mix": False},
-        {"blend": True},
-        {"warmup_mix": False},
-        {"lambda_per": "pair"},
-    ],
+    ("noise", "trusted"), [("drop:0.8", True), ("none", False), ("mislabel:0.4", False)]
 )
-def test_the_warm_up_sees_nothing_of_rows_kept_out(options):
-    x, labels = make_data()
-    method = BalanceMix(**AUTO | options).start(labels, EPOCHS)
-    unseen = method.unseen.nonzero()[:, 0]
-    assert len(unseen) == N // 10
-    other = labels.clone()
-    other[unseen] = 1 - other[unseen]
-    first, second = (
-        Training(BalanceMix(**AUTO | options).start(given, EPOCHS), x).run(2).weights()
-        for given in (labels, other)
-    )
-    assert first.equal(second)
+def test_a_pilot_tells_what_is_wrong_with_the_labels(noise, trusted):
+    data = rows(rule=0.0)
+    given = parse(noise).apply(data.labels, 0) if noise != "none" else data.labels
+    plan = small()
+    plan.train.epochs, plan.train.lr = 40, 0.1
+    evidence = explore(linear, data.with_labels(given, data.labels), plan)
+    assert evidence.only_missing is trusted
+    assert evidence.positives == pytest.approx(int(given.sum()) / 10, rel=0.2)
 
 
-def test_rows_kept_out_are_seen_after_the_warm_up():
-    x, labels = make_data()
-    training = Training(BalanceMix(**AUTO).start(labels, EPOCHS), x)
-    assert (training.method.odds[training.method.unseen] == 0).all()
-    training.epoch()
-    assert (training.method.odds[training.method.unseen] == 0).all()
-    facts = training.epoch()
-    assert {"positives", "wrong", "missing", "epsilon", "trust_positives"} <= facts.keys()
-    assert not training.method.unseen.any()
-    assert (training.method.odds > 0).all()
-    clean = training.method.table.status == 0
-    assert (training.method.table.weight[clean] == 1).all()
+def test_what_is_chosen_is_all_that_a_pilot_leaves_behind():
+    data = rows()
+    by_hand = small(epsilon=0.975, trust_positives=False)
+    (auto, one), (hand, two) = (fit(linear, data, data, plan) for plan in (small(), by_hand))
+    for name, weight in hand.state_dict().items():
+        assert auto.state_dict()[name].equal(weight)
+    assert one["last"] == two["last"]
 
 
-@pytest.mark.parametrize("options", [{"select": False}, {"warmup": 0}, {"warmup": EPOCHS}])
-def test_no_row_is_kept_out_where_nothing_is_to_be_chosen(options):
-    method = BalanceMix(**AUTO | options).start(make_data()[1], EPOCHS)
-    assert not method.unseen.any()
-    assert (method.threshold, method.trusting) == (0.975, False)
+def test_what_was_chosen_is_logged_and_not_asked_again(tmp_path, monkeypatch):
+    plan, data = small(), rows()
+    run = Run.create(tmp_path / "run", plan)
+    fit(linear, data, data, plan, run)
+    first, *others = run.log()
+    assert {"positives", "wrong", "missing", "epsilon", "trust_positives"} <= first.keys()
+    assert not any("wrong" in line for line in others)
+
+    def never(*_):
+        raise AssertionError("a resumed run was explored again")
+
+    monkeypatch.setattr(train, "explore", never)
+    (run.path / "metrics.json").unlink()
+    again = small()
+    fit(linear, data, data, again, run)
+    assert again.method.found == plan.method.found
+
+
+@pytest.mark.parametrize("options", [{"select": False}, {"epsilon": 0.9, "trust_positives": True}])
+def test_nothing_is_asked_where_nothing_is_left_open(options):
+    settings = {key: value for key, value in {**AUTO, **options}.items() if key != "name"}
+    assert not BalanceMix(**settings).start(make_data()[1], EPOCHS).unsettled
 
 
 @pytest.mark.parametrize(("wrong", "missing"), [(0.0, 4.0), (0.3, 0.0)])
 def test_positives_are_trusted_where_labels_are_only_missing(wrong, missing):
-    confidence, given = planted(wrong, missing, rows=30_000)
-    method = BalanceMix(trust_positives="auto", warmup=1).start(given, 3)
+    confidence, given = planted(wrong, missing)
+    method = BalanceMix(trust_positives="auto", warmup=0).start(given, 3)
+    assert method.unsettled
+    method.settle(weigh(confidence, given))
+    assert not method.unsettled
     facts = method.end_epoch(confidence)
     assert method.trusting == (missing > 0) == bool(facts["trust_positives"])
     assert bool((method.table.clean[given > 0] == 1).all()) == (missing > 0)
 
 
 def test_what_was_chosen_is_kept_in_the_state():
-    confidence, given = planted(0.0, 4.0, rows=30_000)
-    method = BalanceMix(trust_positives="auto", warmup=2).start(given, 4)
-    method.end_epoch(confidence)
-    again = BalanceMix(trust_positives="auto", warmup=2).start(given, 4, seed=3)
-    again.load_state_dict(method.state_dict())
-    assert again.unseen.equal(method.unseen)
-    method.end_epoch(confidence)
+    confidence, given = planted(0.0, 4.0)
+    method = BalanceMix(trust_positives="auto").start(given, 4)
+    method.settle(weigh(confidence, given))
+    again = BalanceMix(trust_positives="auto").start(given, 4, seed=3)
     again.load_state_dict(method.state_dict())
     assert again.trusting is True
-    assert not again.unseen.any()
-
-
-def test_kept_out_rows_depend_on_the_seed_alone():
-    assert keep_out(500, 0.1, 3).equal(keep_out(500, 0.1, 3))
-    assert not keep_out(500, 0.1, 3).equal(keep_out(500, 0.1, 4))
+    assert not again.unsettled
 
 
 def test_the_settings_reader_knows_auto():

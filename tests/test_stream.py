@@ -60,7 +60,7 @@ def test_predictions_are_what_predict_collects():
     [
         {},
         {"mode": "epoch"},
-        {"trust_positives": "auto", "warmup": 1},
+        {"trust_positives": True},
         {"reweight": False},
         {"relabel_weight": "confidence"},
         {"minority": False},

@@ -28,10 +28,10 @@ import torch
 from torch import Tensor, nn
 
 from balancemix import distributed
-from balancemix.evidence import Evidence, keep_out, weigh
+from balancemix.evidence import Evidence
 from balancemix.gmm import Fit, Guard, Mixtures
 from balancemix.histogram import chunks
-from balancemix.labels import RelabelWeight, Status, manage
+from balancemix.labels import RelabelWeight, manage
 from balancemix.losses import asl, bce, bce_of_confidence, focal
 from balancemix.methods.base import Input, Method, first_view, require, warm_epochs
 from balancemix.mixing import draw_lambda, mix
@@ -48,10 +48,10 @@ class BalanceMix(Method):
     warmup: epochs on given labels, mixed as in Algorithm 1; None is a fifth of all.
     alpha: of the Beta distribution that λ comes from. lambda_per: one λ a "batch" or a "pair".
     epsilon: confidence beyond which a doubted label is re-labelled (the paper's is 0.55 for single
-    positives); "auto" is chosen at the end of the warm-up, see `balancemix.evidence`.
+    positives); "auto" is left to `settle`.
     mode: re-label in each step ("online", Algorithm 1) or once an epoch ("epoch", cheaper).
     trust_positives: given positives are never doubted (for data whose labels are only missing);
-    "auto" is chosen with epsilon.
+    "auto" is left to `settle`, and until then they are doubted.
     score, power: see `minority_odds`. mixture, fewest, separation: see `fit_mixtures`.
     relabel_weight: re-labelled labels count fully ("one") or by their "confidence".
     blend: mix the weights of the two rows as their labels are, rather than use the random row's.
@@ -93,16 +93,26 @@ class BalanceMix(Method):
         self.mixtures: Mixtures | None = None
         self.threshold = 0.975 if self.epsilon == "auto" else self.epsilon
         self.trusting = self.trust_positives is True
-        judged = self.select and 0 < self.warm < epochs
-        wanted = judged and "auto" in (self.epsilon, self.trust_positives)
-        self.unseen = keep_out(len(labels), 0.1 if wanted else 0.0, seed)
-        rows = self.unseen[:, None]  # ambiguous labels of no weight: for the warm-up, not there
-        self.table.status = torch.where(rows, Status.AMBIGUOUS, self.table.status)
-        self.table.clean = torch.where(rows, 0.0, self.table.clean)
+        self.found: dict[str, float] = {}  # by `settle`
         if self.mix and self.minority:
-            seen = (~self.unseen).double()
-            self.odds = seen / seen.sum()
+            self.odds = torch.full((len(labels),), 1 / len(labels), dtype=torch.float64)
         return self
+
+    @property
+    def unsettled(self) -> bool:
+        """Is something left to be chosen from the data?"""
+        return self.select and not self.found and "auto" in (self.epsilon, self.trust_positives)
+
+    def settle(self, evidence: Evidence) -> None:
+        """Choose what was left to the data: positives are trusted where labels are only missing.
+
+        Departure: the paper lowers ε to 0.55 for single positives. On held-out training rows
+        (docs/results.md) no ε below 0.975 did better there or elsewhere, so "auto" is 0.975.
+        """
+        if self.trust_positives == "auto":
+            self.trusting = evidence.only_missing
+        chosen = {"epsilon": self.threshold, "trust_positives": float(self.trusting)}
+        self.found = {**vars(evidence), **chosen}
 
     def criterion(self, logits: Tensor, target: Tensor) -> Tensor:
         """Compare by the loss asked for; the mixtures are always of BCE."""
@@ -142,16 +152,13 @@ class BalanceMix(Method):
             weight, other_weight = weight.chunk(2)
         else:
             partner = self.part_of(len(x)).permutation(self.generator)
-            # An unseen row is nobody's partner: whoever drew it is mixed with itself.
-            unseen = self.unseen[index.cpu()][partner]
-            partner = torch.where(unseen, torch.arange(len(x)), partner)
             other, wanted, other_weight = x[partner], target[partner], weight[partner]
         if self.warming and not self.warmup_mix:
-            return self.reduce(weight * self.criterion(model(x), target))
+            return self.reduce(self.criterion(model(x), target))
 
         pairs = self.part_of(len(x)) if self.lambda_per == "pair" else 1
         lam = draw_lambda(self.alpha, self.generator, pairs)
-        if self.blend and not self.warming:
+        if self.blend:
             weight = mix(weight, other_weight, lam)
         # Otherwise the reliability is the random row's, which dominates the mix (§4.3).
         logits = model(mix(x, other, lam))
@@ -188,12 +195,10 @@ class BalanceMix(Method):
         judging = self.select and self.epoch + 1 >= self.warm
         statistics = self._listen(confidence, judging)
         table, facts = self.table, super().end_epoch()
-        if judging and self.unseen.any():
-            given, said = table.noted(self.unseen)
-            facts |= self._choose(weigh(said, given))
+        if self.epoch == 1:
+            facts |= self.found
         if self.odds is not None:
-            seen, self.odds = ~self.unseen, torch.zeros_like(self.odds)
-            self.odds[seen] = odds_of_rows(statistics, table.given[seen], self.power, self.score)
+            self.odds = odds_of_rows(statistics, table.given, self.power, self.score)
             facts["effective_rows"] = effective_rows(self.odds)
         if not judging:
             return facts
@@ -223,14 +228,13 @@ class BalanceMix(Method):
         """Add up what was said of all rows and, to judge labels by it, write it into the table.
 
         It takes the place of what was decided of them, which is renewed at once: no matrix of
-        floats is kept. Of rows that the warm-up must not see nothing is added up before it is over.
+        floats is kept.
         """
         table, statistics = self.table, Statistics.empty(self.table.shape[1], losses=judging)
         own = torch.zeros(len(table), dtype=torch.bool)
         for index, said in by_batches(confidence, table.shape):
-            counted = torch.ones_like(index, dtype=torch.bool) if judging else ~self.unseen[index]
             given, _ = table.doubts(index)
-            statistics.update(said[counted], given[counted])
+            statistics.update(said, given)
             own[index] = True
             if judging:
                 table.note(index, said)
@@ -245,17 +249,6 @@ class BalanceMix(Method):
         target, weight, status = self._manage(*self.table.doubts(rows), said)
         as_usual = self.reweight and self.relabel_weight == "one"  # the table knows Eq. 10
         self.table.decide(rows, target, status, None if as_usual else weight)
-
-    def _choose(self, evidence: Evidence) -> dict[str, float]:
-        """Choose what was left to the data, and train on all rows from now on."""
-        if self.trust_positives == "auto":
-            self.trusting = evidence.only_missing
-        self.unseen = torch.zeros_like(self.unseen)
-        return {
-            **vars(evidence),
-            "epsilon": self.threshold,
-            "trust_positives": float(self.trusting),
-        }
 
     def _manage(
         self, given: Tensor, clean: Tensor, confidence: Tensor
@@ -273,13 +266,13 @@ class BalanceMix(Method):
     def state_dict(self) -> dict[str, Any]:
         """Add the mixtures."""
         mixtures = None if self.mixtures is None else vars(self.mixtures)
-        chosen = {"threshold": self.threshold, "trusting": self.trusting, "unseen": self.unseen}
+        chosen = {"threshold": self.threshold, "trusting": self.trusting, "found": self.found}
         return {**super().state_dict(), "warm": self.warm, "mixtures": mixtures, **chosen}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         """Go on where `state_dict` was taken."""
         super().load_state_dict(state)
-        self.warm, self.unseen = state["warm"], state["unseen"]
+        self.warm, self.found = state["warm"], state["found"]
         self.threshold, self.trusting = state["threshold"], state["trusting"]
         self.mixtures = state["mixtures"] and Mixtures(**state["mixtures"])
         return self

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from balancemix import losses
+from balancemix.evidence import Evidence
 from balancemix.labels import LabelTable
 from balancemix.sampling import Batches
 from balancemix.sharing import Part
@@ -64,6 +65,14 @@ class Method:
     def batches(self, size: int, seed: int = 0, *, rank: int = 0, world: int = 1) -> Batches:
         """Make the batch sampler; it reads odds and epoch afresh each time it is iterated."""
         return Batches(self, size, seed, rank=rank, world=world)
+
+    @property
+    def unsettled(self) -> bool:
+        """Does it wait for `settle` to choose a setting that was left to the data?"""
+        return False
+
+    def settle(self, evidence: Evidence) -> None:
+        """Choose by what unseen rows say of the labels, before the first epoch."""
 
     @property
     def views(self) -> int:
