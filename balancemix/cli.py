@@ -22,6 +22,8 @@ and learn which labels to fix.
   balancemix audit runs/a                  list the labels believed wrong, worst first
   balancemix export runs/a                 write labels.csv with the corrections"""
 
+RESUME = "`--resume` goes on from the last epoch"
+
 
 def build_parser() -> argparse.ArgumentParser:
     """Put the parsers of all commands together; imports nothing heavy."""
@@ -57,7 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"balancemix: {error}", file=sys.stderr)
             return 2
         except KeyboardInterrupt:
-            print("balancemix: stopped; `--resume` goes on from the last epoch", file=sys.stderr)
+            how = getattr(COMMANDS[arguments.command], "STOPPED", RESUME)
+            print(f"balancemix: stopped; {how}", file=sys.stderr)
             return 130
     return 0
 

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from balancemix import noise
 from balancemix.data import FeatureRows, Rows, Splits, load
 from balancemix.data.dry import RandomImages
+from balancemix.data.stored import channel_statistics
 from balancemix.errors import InputError
-from balancemix.model import begin_at_frequencies, build_model, normalisation
+from balancemix.model import UNPOOLED, begin_at_frequencies, build_model, normalisation
 from balancemix.plan import Plan
 from balancemix.run import Run
 from balancemix.train import fit
@@ -83,6 +84,7 @@ def load_rows(plan: Plan, path: str | Path, *, cache: str = "off") -> Splits:
         unannotated=data.unannotated,
         difficult=data.difficult,
         holdout=data.holdout,
+        vary_stored=data.vary_stored,
         seed=plan.seed,
         **viewing(plan, path),
     )
@@ -100,9 +102,7 @@ def make_model(plan: Plan, rows: Rows, *, pretrained: bool) -> nn.Module:
     """Build the plan's model for such rows, its weights to be trained or loaded."""
     shape: dict[str, Any] = {"image_size": plan.data.size}
     if isinstance(rows, FeatureRows):
-        features = rows.features.float()
-        statistics = features.mean(0), features.std(0)
-        shape = {"features": features.shape[1], "standardise": statistics}
+        shape = {"features": rows.features.shape[1], "standardise": _statistics(plan, rows)}
     model = build_model(
         classes=len(rows.classes),
         backbone=plan.model.backbone,
@@ -115,6 +115,14 @@ def make_model(plan: Plan, rows: Rows, *, pretrained: bool) -> nn.Module:
     if pretrained and not isinstance(rows, FeatureRows):
         begin_at_frequencies(model, (rows.labels.sum(0) + 1) / (len(rows) + 2))
     return model
+
+
+def _statistics(plan: Plan, rows: FeatureRows) -> tuple[Tensor, Tensor]:
+    """Compute the mean and standard deviation of each feature as the plan's head sees it."""
+    if rows.features.ndim == 4:
+        return channel_statistics(rows.features, pooled=plan.model.head not in UNPOOLED)
+    features = rows.features.float()
+    return features.mean(0), features.std(0)
 
 
 def try_out(plan: Plan, classes: int = 80) -> str:

@@ -47,7 +47,7 @@ class Standardise(nn.Module):
     """Subtract a mean and divide by a standard deviation per feature; at first 0 and 1.
 
     Both are saved with the model, so a trained one takes raw features. A constant feature, whose
-    deviation is 0, is only shifted.
+    deviation is 0, is only shifted. Maps (B, D, H, W) become their means where they are `pooled`.
 
     >>> Standardise(2, (torch.tensor([1.0, 5.0]), torch.tensor([2.0, 0.0])))(torch.ones(1, 2))
     tensor([[ 0., -4.]])
@@ -56,8 +56,11 @@ class Standardise(nn.Module):
     mean: Tensor
     std: Tensor
 
-    def __init__(self, features: int, statistics: Statistics | None = None) -> None:
+    def __init__(
+        self, features: int, statistics: Statistics | None = None, *, pooled: bool = True
+    ) -> None:
         super().__init__()
+        self.pooled = pooled
         mean, std = statistics or (torch.zeros(features), torch.ones(features))
         if mean.shape != (features,) or std.shape != (features,):
             raise InputError(
@@ -69,6 +72,10 @@ class Standardise(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return features of about zero mean and unit deviation."""
+        if x.ndim == 4 and self.pooled:
+            x = x.mean((2, 3))
+        if x.ndim == 4:
+            return (x - self.mean.view(-1, 1, 1)) / self.std.view(-1, 1, 1)
         return (x - self.mean) / self.std
 
 
@@ -89,10 +96,10 @@ def build_model(
     The head is "mlp" for features and "linear" for images unless named. On images "linear" and
     "mlp" take timm's own pooling (the mean over a convolutional map; the class token, the mean or
     an attention pool for a transformer, whichever it was trained with), "ml-decoder" and
-    "query2label" take the map or all tokens. `hidden` belongs to "mlp" and is the width of
-    "query2label", `dropout` belongs to "mlp"; `standardise`, the mean and standard deviation of
-    each column, to features. Transformers are built for `image_size`; other backbones are only
-    tried at that size.
+    "query2label" take the map or all tokens. Maps of features are pooled by their mean, or taken as
+    they are, likewise. `hidden` belongs to "mlp" and is the width of "query2label", `dropout`
+    belongs to "mlp"; `standardise`, the mean and standard deviation of each column, to features.
+    Transformers are built for `image_size`; other backbones are only tried at that size.
 
     >>> build_model(classes=3, features=8, hidden=16)(torch.zeros(2, 8)).shape
     torch.Size([2, 3])
@@ -105,8 +112,30 @@ def build_model(
     if features is None:
         body, width = _backbone(backbone, head not in UNPOOLED, pretrained, image_size)
     else:
-        body, width = Standardise(features, standardise), features
+        body = Standardise(features, standardise, pooled=head not in UNPOOLED)
+        width = features
     return Classifier(body, _head(head, width, classes, hidden, dropout))
+
+
+def build_embedder(
+    backbone: str = LITE0,
+    *,
+    pooled: bool = True,
+    pretrained: bool = True,
+    image_size: int | None = None,
+) -> nn.Module:
+    """Build a backbone that gives features (B, D), or with `pooled` off a map (B, D, H, W)."""
+    body, _ = _backbone(backbone, pooled, pretrained, image_size)
+    return Classifier(body, nn.Identity())
+
+
+def input_size(backbone: str) -> int:
+    """Return the side of the images, in pixels, that a backbone was trained with.
+
+    >>> input_size("tf_efficientnet_lite0")
+    224
+    """
+    return int(_config(backbone).input_size[-1])
 
 
 def begin_at_frequencies(model: Classifier, share: Tensor) -> None:

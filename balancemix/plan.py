@@ -31,8 +31,9 @@ class DataPlan:
     path: `digits`, a folder with labels.csv or of COCO, VOC or DeepFashion, or an .npz file. size:
     images are squashed to size × size pixels. augment: what makes a view of an image. cache: where
     squashed images are kept; auto is memory if a quarter of it will do, else disk, else off.
-    feature_dropout, feature_noise: what makes a view of a feature row. holdout: share scored on
-    where the data names no split. groups: many/medium/few by the paper's 10,000 and 1,000
+    feature_dropout, feature_noise: what makes a view of a feature row; where views were stored by
+    `embed`, one of these is the view, and with vary_stored it is varied as well. holdout: share
+    scored on where the data names no split. groups: many/medium/few by the paper's 10,000 and 1,000
     positives, or "auto", thirds of the classes. unannotated: what becomes of COCO's images without
     any annotation. difficult: what VOC's difficult objects are in evaluation; in training they are
     negative. workers: loading processes; none is a good number for the kind of data.
@@ -44,6 +45,7 @@ class DataPlan:
     cache: Literal["auto", "memory", "disk", "off"] = "auto"
     feature_dropout: float = 0.1
     feature_noise: float = 0.1
+    vary_stored: bool = False
     holdout: float = 0.2
     groups: Literal["auto", "paper"] = "auto"
     skip_bad: bool = False

@@ -10,6 +10,7 @@ from types import ModuleType
 from balancemix.commands import (
     audit,
     demo,
+    embed,
     evaluate,
     export,
     noise,
@@ -21,6 +22,7 @@ from balancemix.commands import (
 
 COMMANDS: dict[str, ModuleType] = {
     "demo": demo,
+    "embed": embed,
     "train": train,
     "evaluate": evaluate,
     "predict": predict,

@@ -14,7 +14,8 @@ DATA is one of
   digits        built-in strips of handwritten digits (digits:pixels for raw pixels)
   a folder      of images with labels.csv: image,labels[,split], labels separated by |;
                 or COCO (2014, 2017), VOCdevkit (2007, 2012) or DeepFashion as they come
-  file.npz      with features (N×D), labels (N×K of 0/1), and classes, split if there are
+  file.npz      with features (N×D), labels (N×K of 0/1), and classes, split if there are;
+                `balancemix embed` makes one of images, with views and, if wanted, maps
 
 examples:
   balancemix train photos/ --out runs/photos

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from balancemix.data import coco, deepfashion, digits, folder, npz, voc
 from balancemix.data.dataset import (
@@ -31,6 +32,7 @@ __all__ = [
     "as_is",
     "load",
     "load_unlabelled",
+    "read_images",
 ]
 
 BUILT_IN = ("digits", "digits:pixels")
@@ -46,6 +48,7 @@ def load(
     std: Channels = IMAGENET_STD,
     dropout: float = 0.1,
     noise: float = 0.1,
+    vary_stored: bool = False,
     skip_bad: bool = False,
     cache: str = "off",
     unannotated: str = "drop",
@@ -56,7 +59,8 @@ def load(
     """Load `digits`, `digits:pixels`, a folder with labels.csv, COCO, VOC or DeepFashion, an .npz.
 
     `size`, `augment`, `mean`, `std` and `skip_bad` are for images, `cache` keeps them squashed (see
-    `ImageRows.cached`), `dropout` and `noise` make the views of features. `unannotated` images of
+    `ImageRows.cached`), `dropout` and `noise` make the views of features; where views are stored,
+    only with `vary_stored`. `unannotated` images of
     COCO are dropped or kept, `difficult` objects of VOC are ignored in evaluation or negative.
     `holdout` is the share of rows to score on where the file names no split; `seed` draws them, and
     the digits.
@@ -67,16 +71,33 @@ def load(
     path = Path(data).expanduser()
     rows: Rows
     if path.is_dir():
-        read = _reader(path, unannotated, difficult)
-        found, split = read(size=size, augment=augment, mean=mean, std=std, skip_bad=skip_bad)
+        found, split = read_images(
+            path,
+            size=size,
+            augment=augment,
+            mean=mean,
+            std=std,
+            skip_bad=skip_bad,
+            unannotated=unannotated,
+            difficult=difficult,
+        )
         rows = found.cached(cache)  # before they are divided: all splits share one store
     elif path.suffix == ".npz":
-        rows, split = npz.read(path, dropout=dropout, noise=noise)
+        rows, split = npz.read(path, dropout=dropout, noise=noise, vary_stored=vary_stored)
     else:
         known = (*BUILT_IN, "a folder with labels.csv", "an .npz file", *PUBLISHED)
         state = "is of no known kind" if path.exists() else "is not there"
         raise InputError(f"data {str(data)!r} {state}; {suggest(str(data), known)}")
     return divide(str(path), rows, split, holdout=holdout, seed=seed)
+
+
+def read_images(
+    path: Path, *, unannotated: str = "drop", difficult: str = "ignore", **how: Any
+) -> tuple[ImageRows, list[str] | None]:
+    """Read all images of a folder in its own order, and the split of each, if any is named."""
+    if not path.is_dir():
+        raise InputError(f"{path}: is no folder; one of images with labels.csv is needed")
+    return _reader(path, unannotated, difficult)(**how)
 
 
 def _reader(

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from balancemix.data import cache, images
+from balancemix.data.stored import channel_statistics, check_stored, draw_stored, take
 from balancemix.errors import InputError
 from balancemix.sharing import Share
 
@@ -135,10 +136,12 @@ class Rows(Dataset[tuple[Input, int]]):
 
 
 class FeatureRows(Rows):
-    """Rows of an N×D feature matrix; x is float32.
+    """Rows of an N×D feature matrix, or of N×D×H×W maps; x is float32.
 
     An augmented view drops each feature with probability `dropout` (the rest grow to match) and
-    adds Gaussian noise of `noise` times the feature's standard deviation over all rows. `pictures`
+    adds Gaussian noise of `noise` times the feature's standard deviation over all rows. Where views
+    are `stored` (N×V×D…, made from augmented images) it is one of these, another one for each view
+    of a row as long as there are any; `vary_stored` then drops and adds noise as well. `pictures`
     show the rows: N×H×W uint8, or N image files, of which any may be missing.
     """
 
@@ -152,39 +155,60 @@ class FeatureRows(Rows):
         *,
         dropout: float = 0.1,
         noise: float = 0.1,
+        stored: Tensor | None = None,
+        vary_stored: bool = False,
         pictures: Tensor | Sequence[Path] | None = None,
     ) -> None:
         super().__init__(labels, classes, names, truth)
-        if features.ndim != 2 or len(features) != len(self):
+        if features.ndim not in (2, 4) or len(features) != len(self):
             found = "×".join(map(str, features.shape))
-            raise InputError(f"features must be {len(self)}×D, they are {found}")
+            raise InputError(
+                f"features must be {len(self)}×D or {len(self)}×D×H×W, they are {found}"
+            )
+        check_stored(stored, features.shape)
         if not 0 <= dropout < 1:
             raise InputError(f"dropout must be in [0, 1), it is {dropout}")
         if not 0 <= noise < float("inf"):
             raise InputError(f"noise must be 0 or more, it is {noise}")
         self.dropout, self.noise, self.pictures = dropout, noise, pictures
-        self.features, self.spread = features, _spread(features)
+        self.stored, self.stored_row = stored, torch.arange(len(self))
+        self.varied = stored is None or vary_stored
+        self.features, self.spread = features, self._spread(features)
 
     def _draw(self, share: Share) -> list[Tensor]:
         x = self.features[list(share)].float()
         if not self.views:
             return [x]
         generator = torch.Generator().manual_seed(batch_seed(self.seed, share.batch))
+        if self.stored is not None:
+            row = self.stored_row[list(share)]
+            seen = draw_stored(self.stored, row, self.views, share, generator)
+            return [self._vary(x, share, generator) for x in seen] if self.varied else seen
         return [self._vary(x, share, generator) for _ in range(self.views)]
 
     def _vary(self, x: Tensor, share: Share, generator: torch.Generator) -> Tensor:
-        shape = len(share.batch), x.shape[1]
+        shape = len(share.batch), *x.shape[1:]
         kept = share.take(torch.rand(shape, generator=generator)) >= self.dropout
         noise = share.take(torch.randn(shape, generator=generator))
         return (x * kept).div_(1 - self.dropout).add_(noise.mul_(self.noise * self.spread))
 
     def _pick(self, index: Tensor) -> None:
-        self.features = self.features[index]
-        self.spread = _spread(self.features)
+        self.features = take(self.features, index)
+        self.stored_row = self.stored_row[index]
+        self.spread = self._spread(self.features)
         if isinstance(self.pictures, Tensor):
             self.pictures = self.pictures[index]
         elif self.pictures is not None:
             self.pictures = [self.pictures[i] for i in index.tolist()]
+
+    def _spread(self, features: Tensor) -> Tensor:
+        """Compute the standard deviation of D features, in a shape that fits x; 0 if not used."""
+        if not self.varied:
+            return torch.zeros(())
+        if features.ndim == 4:
+            return channel_statistics(features)[1].view(-1, 1, 1)
+        blocks = torch.split(features, 256, dim=1)  # a block at a time: float16 files are large
+        return torch.cat([block.float().std(0, correction=0) for block in blocks])
 
     def picture(self, i: int) -> Image | None:
         """Show what the features of row i were made from, if it is at hand."""
@@ -195,12 +219,6 @@ class FeatureRows(Rows):
 
             return Image.fromarray(self.pictures[i].numpy())
         return images.decode(self.pictures[i]) if self.pictures[i].is_file() else None
-
-
-def _spread(features: Tensor) -> Tensor:
-    """Compute the standard deviation of D features, a block at a time: float16 files are large."""
-    blocks = torch.split(features, 256, dim=1)
-    return torch.cat([block.float().std(0, correction=0) for block in blocks])
 
 
 class ImageRows(Rows):

@@ -1,4 +1,6 @@
-"""An `.npz` file: features N×D, labels N×K, and if wanted classes, split, images and truth."""
+"""An `.npz` file: features N×D or maps N×D×H×W, labels N×K, and if wanted classes, split, images,
+truth, and views N×V×D… of augmented images. Large arrays are not read but mapped.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +15,18 @@ from torch import Tensor
 
 from balancemix.data import images
 from balancemix.data.dataset import FeatureRows
+from balancemix.data.mapped import map_array
 from balancemix.data.splits import check_classes, check_split
 from balancemix.errors import InputError
 from balancemix.wording import listing
 
 Array = npt.NDArray[Any]
-NAMES = ("features", "labels", "classes", "split", "images", "truth")
+NAMES = ("features", "labels", "classes", "split", "images", "truth", "views")
+BLOCK = 1024  # rows looked at at once
 
 
 def read(
-    file: Path, *, dropout: float = 0.1, noise: float = 0.1
+    file: Path, *, dropout: float = 0.1, noise: float = 0.1, vary_stored: bool = False
 ) -> tuple[FeatureRows, list[str] | None]:
     """Read features and labels, and the split named for each row, if any is.
 
@@ -59,9 +63,11 @@ def read(
         _binary(file, "labels", labels, classes),
         classes,
         names,
-        None if truth is None else _binary(file, "truth", truth, classes),
+        None if truth is None else _binary(file, "truth", truth, classes, unknown=True),
         dropout=dropout,
         noise=noise,
+        stored=_views(file, arrays, features),
+        vary_stored=vary_stored,
         pictures=None if names is None else [images.find(file.parent, name) for name in names],
     )
     return rows, split
@@ -81,7 +87,7 @@ def _arrays(file: Path) -> dict[str, Array]:
     try:
         # Opened here, since NumPy leaves a file open that turns out to be broken.
         with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            return {name: archive[name] for name in NAMES if name in archive}
+            return {name: _array(file, archive, name) for name in NAMES if name in archive}
     except FileNotFoundError as error:
         raise InputError(f"{file}: no such file") from error
     except Exception as error:  # zip, zlib and NumPy's header parser each raise their own
@@ -91,32 +97,64 @@ def _arrays(file: Path) -> dict[str, Array]:
         ) from error
 
 
+def _array(file: Path, archive: Any, name: str) -> Array:
+    mapped = map_array(file, archive.zip, name) if name in ("features", "views") else None
+    array: Array = archive[name] if mapped is None else mapped
+    return array
+
+
 def _features(file: Path, features: Array) -> Array:
-    if features.ndim != 2 or 0 in features.shape:
-        raise InputError(f"{file}: features are {_shape(features)}; they must be N×D")
+    if features.ndim not in (2, 4) or 0 in features.shape:
+        raise InputError(
+            f"{file}: features are {_shape(features)}; they must be N×D, or maps N×D×H×W"
+        )
+    return _numbers(file, "features", features)
+
+
+def _views(file: Path, arrays: dict[str, Array], features: Array) -> Tensor | None:
+    if "views" not in arrays:
+        return None
+    views = arrays["views"]
+    count, *width = features.shape
+    if views.ndim != features.ndim + 1 or [len(views), *views.shape[2:]] != [count, *width]:
+        raise InputError(
+            f"{file}: views are {_shape(views)}, features {_shape(features)}; "
+            "they must be alike but for the number of views after the rows"
+        )
+    return None if views.shape[1] == 0 else torch.from_numpy(_numbers(file, "views", views))
+
+
+def _numbers(file: Path, name: str, features: Array) -> Array:
+    """Make features float16 or float32, and refuse those that are not finite."""
     if features.dtype.kind not in "fiub":
-        raise InputError(f"{file}: features are {features.dtype}; they must be numbers")
+        raise InputError(f"{file}: {name} are {features.dtype}; they must be numbers")
     if features.dtype not in (np.float16, np.float32):
         with np.errstate(over="ignore"):  # becomes inf, which is refused below
             features = features.astype(np.float32)
-    bad = np.flatnonzero(~np.isfinite(features).all(axis=1))
+    blocks = (features[i : i + BLOCK] for i in range(0, len(features), BLOCK))
+    finite = [np.isfinite(block).reshape(len(block), -1).all(axis=1) for block in blocks]
+    bad = np.flatnonzero(~np.concatenate(finite))
     if len(bad):
         raise InputError(
-            f"{file} row {bad[0]}: features hold NaN or infinity, as do {len(bad) - 1} other rows; "
+            f"{file} row {bad[0]}: {name} hold NaN or infinity, as do {len(bad) - 1} other rows; "
             "remove or repair them"
         )
     return features
 
 
-def _binary(file: Path, name: str, labels: Array, classes: list[str]) -> Tensor:
-    wrong = np.argwhere((labels != 0) & (labels != 1))
+def _binary(
+    file: Path, name: str, labels: Array, classes: list[str], *, unknown: bool = False
+) -> Tensor:
+    """Check 0s and 1s; where entries may be `unknown`, −1 is as well, and makes them int8."""
+    wrong = np.argwhere((labels != 0) & (labels != 1) & ~((labels == -1) & unknown))
     if len(wrong):
         i, k = wrong[0]
         raise InputError(
             f"{file} row {i}, class {classes[k]!r}: {name} hold {labels[i, k].item()!r}; "
             "they must be 0 or 1"
         )
-    return torch.from_numpy(labels.astype(np.uint8))
+    negative = unknown and bool((labels == -1).any())
+    return torch.from_numpy(labels.astype(np.int8 if negative else np.uint8))
 
 
 def _strings(file: Path, name: str, arrays: dict[str, Array], count: int) -> list[str] | None:

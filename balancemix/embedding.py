@@ -1,0 +1,169 @@
+"""embed(): what a frozen backbone makes of every image, and of some augmented views of each.
+
+A pass over the images that is paid once; after it training reads numbers. Rows go to a working
+file beside the output as they are made. A view depends on the seed, the row and its own number
+alone, and a job that goes on does so at the beginning of a batch: however often it was killed, at
+the end the same bytes are there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
+
+from balancemix.data import images
+from balancemix.data.dataset import ImageRows, batch_seed
+from balancemix.data.mapped import Blocks, write_stored
+from balancemix.errors import InputError
+from balancemix.progress import progress
+from balancemix.rowfile import RowFile
+
+Array = npt.NDArray[Any]
+
+BLOCK = 1024  # rows copied at once
+
+
+class Shots(Dataset[Tensor]):
+    """Of each row the plain image and its views: (1 + V, 3, size, size), uint8, of one decoding."""
+
+    def __init__(self, rows: ImageRows, views: int, seed: int) -> None:
+        self.rows, self.views, self.seed = rows, views, seed
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, i: int) -> Tensor:
+        image = images.squash(images.decode(self.rows.paths[i]), self.rows.size)
+        shots = [image]
+        with torch.random.fork_rng(devices=[]):  # as in ImageRows: the CPU's generator alone
+            for view in range(self.views):
+                torch.default_generator.manual_seed(batch_seed(self.seed, [i, view]))
+                shots.append(self.rows.augment(image))
+        return images.pixels(shots)
+
+
+def embed(
+    rows: ImageRows,
+    body: nn.Module,
+    out: Path,
+    *,
+    split: Sequence[str] | None = None,
+    views: int = 5,
+    seed: int = 0,
+    batch_size: int = 16,
+    workers: int | None = None,
+    device: torch.device | str = "cpu",
+    about: Mapping[str, Any] | None = None,
+) -> tuple[int, ...]:
+    """Write features, views and labels of all rows to an .npz, and return the features' shape.
+
+    `body` maps (B, 3, size, size) to (B, D) or (B, D, H, W). `batch_size` counts images, each of
+    which comes with its views. `about` says what the features are of, besides the rows: a working
+    file about something else is refused.
+    """
+    if views < 0 or batch_size < 1:
+        raise InputError(f"views={views}, batch_size={batch_size}: give at least 0 and 1")
+    body = body.to(device).to(memory_format=torch.channels_last).eval()
+    with torch.inference_mode():
+        shape = body(torch.zeros(1, 3, rows.size, rows.size, device=device)).shape[1:]
+    if len(shape) not in (1, 3):
+        raise InputError("the backbone gives tokens and no map; leave --map out, or choose another")
+    made = {**(about or {}), "size": rows.size, "views": views, "seed": seed}
+    names = hashlib.blake2b("\n".join(rows.names).encode(), digest_size=8).hexdigest()
+    about = {**made, "rows": len(rows), "names": names}
+    store = RowFile(working_file(out), about, (1 + views, *shape), np.float16)
+    done = len(store) if len(store) == len(rows) else len(store) // batch_size * batch_size
+    store.cut(done)
+    shots = Shots(rows, views, seed)
+    left = range(done, len(rows))
+    batches = [list(left[i : i + batch_size]) for i in range(0, len(left), batch_size)]
+    with progress("embed", len(left)) as show:
+        if done:
+            show.line(f"embed: goes on at row {done:,} of {len(rows):,}")
+        for said in _forward(body, rows, _loader(shots, batches, workers, device), device):
+            store.append(said)
+            show.advance(len(said))
+    written = store.array()
+    write_stored(out, {**_features(written), **_labels(rows, split), "made": _text(made)})
+    store.path.unlink()
+    return (len(rows), *shape)
+
+
+def working_file(out: Path) -> Path:
+    """Name the file in which rows wait for the last one."""
+    return out.with_name(f".{out.name}.rows")
+
+
+def _loader(
+    shots: Shots, batches: list[list[int]], workers: int | None, device: torch.device | str
+) -> DataLoader[Tensor]:
+    if workers is None:
+        workers = min(8, max((os.cpu_count() or 2) - 1, 1))
+    return DataLoader(
+        shots,
+        batch_sampler=batches,
+        num_workers=workers if batches else 0,
+        pin_memory=torch.device(device).type == "cuda",
+    )
+
+
+def _forward(
+    body: nn.Module, rows: ImageRows, batches: DataLoader[Tensor], device: torch.device | str
+) -> Iterator[Array]:
+    """Feed all images of a batch with all their views at once: (B, 1 + V, D, …), float16."""
+    mean, std = rows.mean.to(device), rows.std.to(device)
+    with torch.inference_mode():
+        for shots in _one_line(batches):
+            x = shots.flatten(0, 1).to(device, non_blocking=True)
+            x = x.contiguous(memory_format=torch.channels_last).float()
+            said = body(x.div_(255).sub_(mean).div_(std)).half()
+            if not said.isfinite().all():
+                raise InputError("the backbone's features do not fit float16; choose another one")
+            yield said.unflatten(0, shots.shape[:2]).cpu().numpy()
+
+
+def _one_line(batches: DataLoader[Tensor]) -> Iterator[Tensor]:
+    """Hand out batches; of a loading process's complaint leave what we said ourselves."""
+    try:
+        yield from batches
+    except InputError as error:
+        *_, last = str(error).strip().splitlines()
+        raise InputError(last.partition("InputError: ")[2] or last) from error
+
+
+def _features(written: Array) -> dict[str, Blocks]:
+    """Take features and views apart, a block at a time: together they may exceed the memory."""
+    count, shots, *shape = written.shape
+
+    def blocks(part: Callable[[Array], Array]) -> Iterator[Array]:
+        for i in range(0, count, BLOCK):
+            yield part(written[i : i + BLOCK])
+
+    found = {"features": Blocks((count, *shape), np.float16, blocks(lambda block: block[:, 0]))}
+    if shots > 1:
+        size = (count, shots - 1, *shape)
+        found["views"] = Blocks(size, np.float16, blocks(lambda block: block[:, 1:]))
+    return found
+
+
+def _labels(rows: ImageRows, split: Sequence[str] | None) -> dict[str, Array]:
+    arrays: dict[str, Array] = {"labels": rows.labels.numpy(), "classes": np.array(rows.classes)}
+    if rows.truth is not None:
+        arrays["truth"] = rows.truth.numpy()
+    if split is not None:
+        arrays["split"] = np.array(split)
+    return {**arrays, "images": np.array(rows.names)}
+
+
+def _text(made: Mapping[str, Any]) -> Array:
+    return np.array(json.dumps(made))
