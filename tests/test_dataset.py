@@ -152,7 +152,7 @@ def test_feature_rows_refuse():
     for wrong in ({"dropout": 1.0}, {"dropout": -0.1}, {"noise": -1.0}, {"noise": float("nan")}):
         with pytest.raises(InputError, match=next(iter(wrong))):
             FeatureRows(x, labels(4), CLASSES, **wrong)
-    with pytest.raises(InputError, match="features must be 5×D, they are 4×2"):
+    with pytest.raises(InputError, match="features must be 5×D or 5×D×H×W, they are 4×2"):
         FeatureRows(x, labels(5), CLASSES)
 
 

@@ -1,0 +1,126 @@
+"""Arrays that stay in their .npz: what is mapped, what is read, and that both are the same."""
+
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+
+from balancemix.data import load, mapped
+from balancemix.data.mapped import Blocks, write_stored
+from balancemix.errors import InputError
+
+FEATURES = np.arange(24, dtype=np.float16).reshape(4, 6)
+VIEWS = np.arange(72, dtype=np.float16).reshape(4, 3, 6)
+REST = {
+    "labels": np.array([[1, 0], [0, 1], [1, 1], [0, 1]], dtype=np.uint8),
+    "classes": np.array(["cat", "dog"]),
+    "split": np.array(["train", "train", "test", "test"]),
+}
+
+
+@pytest.fixture
+def everything_is_large(monkeypatch):
+    monkeypatch.setattr(mapped, "LARGE", 1)
+
+
+def opened(file, name):
+    with zipfile.ZipFile(file) as archive:
+        return mapped.map_array(file, archive, name)
+
+
+def test_what_is_written_is_numpy_s_and_aligned(tmp_path, everything_is_large):
+    file = tmp_path / "x.npz"
+    write_stored(file, {"views": VIEWS, "features": FEATURES, **REST})
+    with np.load(file, allow_pickle=False) as arrays:
+        assert list(arrays) == ["views", "features", *REST]
+        for name, array in {"views": VIEWS, "features": FEATURES, **REST}.items():
+            assert arrays[name].dtype == array.dtype
+            assert np.array_equal(arrays[name], array)
+    for name in ("views", "features"):
+        assert opened(file, name).offset % mapped.ALIGNMENT == 0
+
+
+def test_blocks_make_the_same_bytes(tmp_path):
+    write_stored(tmp_path / "whole.npz", {"features": FEATURES})
+    blocks = Blocks(FEATURES.shape, FEATURES.dtype, (FEATURES[i : i + 1] for i in range(4)))
+    write_stored(tmp_path / "blocks.npz", {"features": blocks})
+    assert (tmp_path / "whole.npz").read_bytes() == (tmp_path / "blocks.npz").read_bytes()
+
+
+def test_mapped_arrays_are_not_changed_in_the_file(tmp_path, everything_is_large):
+    file = tmp_path / "x.npz"
+    np.savez(file, features=FEATURES)
+    before = file.read_bytes()
+    array = opened(file, "features")
+    assert isinstance(array, np.memmap)
+    assert np.array_equal(array, FEATURES)
+    array[0] = 7
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "save",
+    [
+        lambda file: np.savez_compressed(file, features=FEATURES),
+        lambda file: np.savez(file, features=np.asfortranarray(FEATURES)),
+        lambda file: np.savez(file, features=np.array([["a"]], dtype=object)),
+        lambda file: np.savez(file, features=FEATURES.astype("f4")),
+    ],
+    ids=["compressed", "fortran", "objects", "unaligned"],
+)
+def test_what_cannot_be_mapped_is_left_to_numpy(tmp_path, everything_is_large, save):
+    file = tmp_path / "x.npz"
+    save(file)
+    assert opened(file, "features") is None
+
+
+def test_small_arrays_are_read(tmp_path):
+    np.savez(tmp_path / "x.npz", features=FEATURES)
+    assert opened(tmp_path / "x.npz", "features") is None
+
+
+@pytest.mark.parametrize("save", [write_stored, lambda f, a: np.savez_compressed(f, **a)])
+@pytest.mark.parametrize("shape", [(4, 6), (4, 3, 2, 1)])
+def test_rows_are_the_same_whether_mapped_or_read(tmp_path, everything_is_large, save, shape):
+    file = tmp_path / "x.npz"
+    views = VIEWS.reshape(4, 3, *shape[1:])
+    save(file, {"features": FEATURES.reshape(shape), "views": views, **REST})
+    data = load(file)
+    assert torch.equal(data.test.features, torch.from_numpy(FEATURES.reshape(shape)[2:]))
+    assert torch.equal(data.test.plain[1][0], torch.from_numpy(FEATURES.reshape(shape)[3]).float())
+    drawn = torch.stack(data.test.with_views(3, 0)[1][0])  # all three, in some order
+    order = drawn.flatten(1)[:, 0].argsort()
+    assert torch.equal(drawn[order], torch.from_numpy(views[3]).float())
+    if save is write_stored:
+        base = data.train.features.data_ptr()
+        assert data.test.features.data_ptr() == base + 2 * FEATURES[0].nbytes  # no copy was made
+
+
+@pytest.mark.parametrize(
+    ("views", "message"),
+    [
+        (VIEWS[:3], "views are 3×3×6, features 4×6; they must be alike but for"),
+        (VIEWS[:, 0], "views are 4×6"),
+        (VIEWS[..., :5], "views are 4×3×5"),
+        (np.full((4, 1, 6), np.inf), "row 0: views hold NaN or infinity"),
+        (np.full((4, 1, 6), "x"), "views are <U1; they must be numbers"),
+    ],
+)
+def test_bad_views_are_refused(tmp_path, views, message):
+    np.savez(tmp_path / "x.npz", features=FEATURES, views=views, **REST)
+    with pytest.raises(InputError, match=message):
+        load(tmp_path / "x.npz")
+
+
+def test_a_cut_file_is_refused(tmp_path, everything_is_large):
+    file = tmp_path / "x.npz"
+    write_stored(file, {"features": FEATURES, "views": VIEWS, **REST})
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-20])
+    with pytest.raises(InputError, match="cannot be read"):
+        load(file)
+    damaged = whole.replace(b"PK\x03\x04", b"PK\x00\x00", 1)
+    file.write_bytes(damaged)
+    with pytest.raises(InputError, match="cannot be read"):
+        load(file)
