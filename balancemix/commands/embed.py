@@ -36,9 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--image-size", type=int, help="side in pixels (default: the backbone's)")
     parser.add_argument("--augment", default="randaugment", help="randaugment (default) or uda")
     parser.add_argument("--seed", type=int, default=0, help="of the views (default 0)")
-    parser.add_argument(
-        "--batch-size", type=int, default=16, help="images at once, with their views (default 16)"
-    )
+    parser.add_argument("--batch-size", type=int, help="images at once, each with its views")
     parser.add_argument("--workers", type=int, help="loading processes")
     parser.add_argument("--device", default="auto", help="auto (default), cpu, cuda, mps")
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N rows, to try it")
