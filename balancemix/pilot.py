@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
 
 import torch
@@ -33,5 +34,7 @@ def explore(make_model: Callable[[], nn.Module], train: Rows, plan: Plan) -> Evi
     pilot.method, pilot.train.epochs, pilot.train.track = Mixup(), epochs, None
     pilot.train.batch_size = min(plan.train.batch_size, len(seen))
     kept = train.subset(unseen)
-    model, _ = fit(make_model, train.subset(seen), kept, pilot)
+    with warnings.catch_warnings():  # of classes without positives among few rows: no wonder
+        warnings.simplefilter("ignore", UserWarning)
+        model, _ = fit(make_model, train.subset(seen), kept, pilot)
     return weigh(predict(model, kept.plain, plan.train.batch_size), kept.labels)

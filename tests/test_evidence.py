@@ -76,6 +76,17 @@ def test_labels_that_are_only_missing_are_told_from_others(wrong, missing, expec
     assert weigh(*planted(wrong, missing)).only_missing is expected
 
 
+def test_the_error_is_that_of_counting():
+    found = [weigh(*planted(0.2, 0.0, seed=seed, rows=2000)) for seed in range(12)]
+    spread = float(np.std([evidence.wrong for evidence in found], ddof=1))
+    assert found[0].error == pytest.approx(spread, rel=0.7)
+
+
+def test_wrong_positives_must_be_sure_to_be_doubted():
+    assert Evidence(positives=500, wrong=0.15, missing=5.0, error=0.04).only_missing
+    assert not Evidence(positives=500, wrong=0.15, missing=5.0, error=0.01).only_missing
+
+
 def test_few_positives_decide_nothing():
     assert not Evidence(positives=99, wrong=0.0, missing=5.0).only_missing
     assert Evidence(positives=100, wrong=0.0, missing=5.0).only_missing
@@ -140,7 +151,7 @@ def test_what_was_chosen_is_logged_and_not_asked_again(tmp_path, monkeypatch):
     run = Run.create(tmp_path / "run", plan)
     fit(linear, data, data, plan, run)
     first, *others = run.log()
-    assert {"positives", "wrong", "missing", "epsilon", "trust_positives"} <= first.keys()
+    assert {"positives", "wrong", "missing", "error", "trust_positives"} <= first.keys()
     assert not any("wrong" in line for line in others)
 
     def never(*_):
