@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,15 +13,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from balancemix import noise
+from balancemix import distributed, noise
 from balancemix.data import FeatureRows, Rows, Splits, load
 from balancemix.data.dry import RandomImages
 from balancemix.data.stored import channel_statistics
 from balancemix.errors import InputError
 from balancemix.model import UNPOOLED, begin_at_frequencies, build_model, normalisation
 from balancemix.plan import Plan
+from balancemix.progress import Progress
 from balancemix.run import Run
-from balancemix.train import fit
+from balancemix.train import Metrics, fit
+
+Bar = Callable[[str, int], AbstractContextManager[Progress]]  # of so many steps, by its name
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,28 @@ def prepare(plan: Plan) -> Experiment:
             f"--batch-size {plan.train.batch_size} is larger than the {len(train)} training rows"
         )
     return Experiment(plan, splits, train, realised)
+
+
+def carry_out(
+    plan: Plan, out: Path, bar: Bar, *, resume: bool = False, force: bool = False
+) -> tuple[Run, Experiment, Metrics]:
+    """Do all that a plan asks for and leave it in a run directory, or go on with the one there."""
+    first = distributed.rank() == 0  # of several processes, the one that looks and writes
+    # torchrun repeats the command as it was given; what it began then is to be gone on with.
+    again = first and distributed.begun(str(out.resolve()))
+    how = {"resume": resume or again, "force": force and not again}
+    if first:
+        Run.check(out, plan, **how)
+    experiment = prepare(plan)
+    experiment.make_model()  # a wrong backbone must fail before anything is written
+    distributed.wait_for_all()
+    run = Run.create(out, plan, **how) if first else Run(out)
+    if first:
+        distributed.begin(str(out.resolve()))
+        experiment.record_noise(run)
+    with bar(plan.tree()["method"]["name"], experiment.steps) as show:
+        _, metrics = fit(experiment.make_model, experiment.train, experiment.test, plan, run, show)
+    return run, experiment, metrics
 
 
 def load_rows(plan: Plan, path: str | Path, *, cache: str = "off") -> Splits:

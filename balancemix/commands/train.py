@@ -102,11 +102,9 @@ def run(arguments: argparse.Namespace) -> None:
     """Train."""
     from balancemix import distributed
     from balancemix.engine import check_device
-    from balancemix.experiment import prepare, try_out
+    from balancemix.experiment import carry_out, try_out
     from balancemix.plan import Plan
     from balancemix.progress import progress
-    from balancemix.run import Run
-    from balancemix.train import fit
 
     plan = Plan.from_tree(settings(arguments))
     check_device(plan.train.device)
@@ -118,20 +116,8 @@ def run(arguments: argparse.Namespace) -> None:
             print(said)
         return
     out = arguments.out or default_out(plan)
-    # torchrun repeats the command as it was given; what it began then is to be gone on with.
-    again = first and distributed.begun(str(out.resolve()))
-    how = {"resume": arguments.resume or again, "force": arguments.force and not again}
-    if first:
-        Run.check(out, plan, **how)
-    experiment = prepare(plan)
-    experiment.make_model()  # a wrong backbone must fail before anything is written
-    distributed.wait_for_all()
-    run_ = Run.create(out, plan, **how) if first else Run(out)
-    if first:
-        distributed.begin(str(out.resolve()))
-        experiment.record_noise(run_)
-    with progress(plan.tree()["method"]["name"], experiment.steps) as show:
-        _, metrics = fit(experiment.make_model, experiment.train, experiment.test, plan, run_, show)
+    begin = {"resume": arguments.resume, "force": arguments.force}
+    run_, experiment, metrics = carry_out(plan, out, progress, **begin)
     if not first:
         return
     if arguments.json:
