@@ -102,9 +102,12 @@ def carry_out(
 
 
 def load_rows(plan: Plan, path: str | Path, *, cache: str = "off") -> Splits:
-    """Load data as the plan's model wants to see it; a cache is worth it from two passes on."""
+    """Load data as the plan's model wants to see it, and divide it as the plan says.
+
+    A cache is worth it from two passes over the images on.
+    """
     data = plan.data
-    return load(
+    splits = load(
         path,
         skip_bad=data.skip_bad,
         cache=cache,
@@ -115,6 +118,9 @@ def load_rows(plan: Plan, path: str | Path, *, cache: str = "off") -> Splits:
         seed=plan.seed,
         **viewing(plan, path),
     )
+    if data.score == "held-out" and str(path) == data.path:
+        return splits.held_out(data.holdout, plan.seed)
+    return splits
 
 
 def viewing(plan: Plan, path: str | Path) -> dict[str, Any]:

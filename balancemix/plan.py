@@ -33,10 +33,11 @@ class DataPlan:
     squashed images are kept; auto is memory if a quarter of it will do, else disk, else off.
     feature_dropout, feature_noise: what makes a view of a feature row; where views were stored by
     `embed`, one of these is the view, and with vary_stored it is varied as well. holdout: share
-    scored on where the data names no split. groups: many/medium/few by the paper's 10,000 and 1,000
-    positives, or "auto", thirds of the classes. unannotated: what becomes of COCO's images without
-    any annotation. difficult: what VOC's difficult objects are in evaluation; in training they are
-    negative. workers: loading processes; none is a good number for the kind of data.
+    scored on where the data names no split. score: on the test rows or, to choose settings by, on
+    `holdout` of the training rows, which then do not train. groups: many/medium/few by the paper's
+    10,000 and 1,000 positives, or "auto", thirds of the classes. unannotated: what becomes of
+    COCO's images without any annotation. difficult: what VOC's difficult objects are in evaluation;
+    in training they are negative. workers: loading processes; none is a good number for the data.
     """
 
     path: str = "digits"
@@ -47,6 +48,7 @@ class DataPlan:
     feature_noise: float = 0.1
     vary_stored: bool = False
     holdout: float = 0.2
+    score: Literal["test", "held-out"] = "test"
     groups: Literal["auto", "paper"] = "auto"
     skip_bad: bool = False
     unannotated: Literal["drop", "keep"] = "drop"

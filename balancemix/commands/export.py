@@ -28,6 +28,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Write the corrected labels."""
     import torch
 
+    from balancemix.data.splits import HELD_OUT
     from balancemix.experiment import load_rows
     from balancemix.files import joined, write_csv
     from balancemix.findings import corrected
@@ -46,7 +47,8 @@ def run(arguments: argparse.Namespace) -> None:
     for split, rows in load_rows(plan, plan.data.path).splits.items():
         if split != "train":
             pairs = zip(rows.names, rows.labels.tolist(), strict=True)
-            lines += [(name, joined(row, classes), split) for name, row in pairs]
+            written = "train" if split == HELD_OUT else split
+            lines += [(name, joined(row, classes), written) for name, row in pairs]
     out = arguments.out or run_.path / "labels.corrected.csv"
     write_csv(out, ("image", "labels", "split"), lines)
     print(f"{out}: {len(lines):,} rows, {len(findings):,} labels changed")

@@ -14,6 +14,7 @@ from balancemix.errors import InputError
 from balancemix.wording import listing, suggest
 
 NAMES = ("train", "test", "val", "valid")
+HELD_OUT = "held-out"  # training rows that are only scored on; no file names them
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,13 @@ class Splits:
         if name not in self.splits:
             raise InputError(f"--split {name}: no such rows; {suggest(name, list(self.splits))}")
         return self.splits[name]
+
+    def held_out(self, share: float, seed: int) -> Splits:
+        """Score on a random `share` of the training rows, which train no longer."""
+        split = _hold_out("the training rows", len(self.train), share, seed)
+        parts = ([i for i, name in enumerate(split) if name == part] for part in ("train", "test"))
+        kept, held = (self.train.subset(torch.tensor(index)) for index in parts)
+        return Splits(kept, held, {**self.splits, "train": kept, HELD_OUT: held})
 
 
 def check_split(where: str, name: str) -> None:
