@@ -81,6 +81,18 @@ def _fitting(hint: Any, value: Any, name: str) -> Any:
             choices = [str(choice) for choice in get_args(hint)]
             raise InputError(f"{name} is {value!r}; {suggest(str(value), choices)}")
         return value
+    if origin is list:
+        if not isinstance(value, list):
+            raise InputError(f"{name} must be a list, it is {value!r}")
+        (inner,) = get_args(hint)
+        return [_fitting(inner, item, f"{name}[{i}]") for i, item in enumerate(value)]
+    if origin is dict:
+        if not isinstance(value, Mapping):
+            raise InputError(f"{name} is a section, not the value {value!r}")
+        _, inner = get_args(hint)
+        return {key: _fitting(inner, item, f"{name}.{key}") for key, item in value.items()}
+    if hint is Any:
+        return value
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         if isinstance(value, hint):
             return value
