@@ -1,0 +1,248 @@
+"""Bench: many runs as one plan, methods × noises × data × seeds, and where each run is kept.
+
+Nothing here trains: a bench plan becomes a list of jobs, each a plan of `balancemix train` and the
+name of its directory. Two variants that ask for the very same training share one job.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from balancemix import noise
+from balancemix.bench_plans import bench_plans
+from balancemix.errors import InputError
+from balancemix.plan import Plan, read_tree
+from balancemix.settings import parse_assignment, put, read_into
+from balancemix.wording import suggest
+
+Layout = Literal["paper", "ranking", "beside", "ablation", "selection", "search"]
+
+# Time of an epoch against BCE's, as far as it is known: for the time left, nothing else.
+COST = {"coteaching": 2.0, "balancemix": 4.0}
+
+# Parts of a train plan that the bench itself fills in.
+FILLED = ("method", "noise", "seed")
+
+
+@dataclass(kw_only=True)
+class Variant:
+    """A row of the tables: a method and what is set for it.
+
+    name: of the method, or package.module:Class. label: what tables call it. category: rows of one
+    category stand together. settings: of the method. on: method settings under one noise alone.
+    set: any other settings, as `train --set` takes them. noises: if not all of the plan's. over:
+    label of the row that an ablation's gain is counted from; none is the row above.
+    """
+
+    name: str = ""
+    label: str = ""
+    category: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+    on: dict[str, dict[str, Any]] = field(default_factory=dict)
+    set: list[str] = field(default_factory=list)
+    noises: list[str] = field(default_factory=list)
+    over: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ValueError("name the method, e.g. name = 'bce'")
+        self.label = self.label or self.name
+
+    @property
+    def slug(self) -> str:
+        """The label as directories have it."""
+        return slug(self.label)
+
+
+@dataclass(kw_only=True)
+class BenchPlan:
+    """What to compare.
+
+    data: as `train` takes it, one or several. settings: sections of a train plan, shared by all
+    runs. tables: which layouts to write. paper: whose numbers of the paper to put ours beside
+    (a table of paper_numbers.toml). beside: for a noise of ours, the paper's noise to compare with.
+    """
+
+    methods: list[Variant] = field(default_factory=list)
+    data: list[str] = field(default_factory=list)
+    noises: list[str] = field(default_factory=lambda: ["none"])
+    seeds: list[int] = field(default_factory=lambda: [0])
+    settings: dict[str, Any] = field(default_factory=dict)
+    tables: list[Layout] = field(default_factory=lambda: list[Layout](["paper"]))
+    paper: str = ""
+    beside: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.methods:
+            raise ValueError("no [[methods]] to compare; give at least one, e.g. name = 'bce'")
+        for text in self.noises:
+            noise.parse(text)
+        for name in ("noises", "seeds", "data"):
+            _check_distinct(name, getattr(self, name))
+        _check_distinct("labels of methods", [variant.slug for variant in self.methods])
+        _check_distinct("names of data", [data_slug(path) for path in self.data])
+        labels = [variant.label for variant in self.methods]
+        for variant in self.methods:
+            for text in (*variant.noises, *variant.on):
+                if text not in self.noises:
+                    known = suggest(text, self.noises)
+                    raise ValueError(f"{variant.label}: noise {text!r} is not planned; {known}")
+            if variant.over and variant.over not in labels:
+                known = suggest(variant.over, labels)
+                raise ValueError(f"{variant.label}: over = {variant.over!r}; {known}")
+        for name in FILLED:
+            if name in self.settings:
+                raise ValueError(f"settings.{name} is filled in for each run; use the lists above")
+        if "path" in self.settings.get("data", {}):
+            raise ValueError("settings.data.path is filled in for each run; use data = [...]")
+
+    def noises_of(self, variant: Variant) -> list[str]:
+        """List the noises that a variant is run under, in the plan's order."""
+        return [text for text in self.noises if text in (variant.noises or self.noises)]
+
+    def tree(self) -> dict[str, Any]:
+        """Take the plan apart for JSON."""
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: what it is of, its directory's name, and its plan."""
+
+    variant: Variant
+    noise: str
+    data: str
+    seed: int
+    name: str
+    plan: Plan
+
+    @property
+    def cost(self) -> float:
+        """Its expected time, in epochs of BCE."""
+        return self.plan.train.epochs * COST.get(self.variant.name, 1.0)
+
+
+def read_bench(name: str) -> BenchPlan:
+    """Read a bench plan: a shipped one by its name, or a TOML file."""
+    shipped = bench_plans()
+    path = shipped.get(name, Path(name))
+    if name not in shipped and not path.is_file():
+        raise InputError(f"bench plan {name!r} is not there; {suggest(name, list(shipped))}")
+    try:
+        return read_into(BenchPlan, read_tree(path))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def jobs(plan: BenchPlan, only: Iterable[str] = ()) -> list[Job]:
+    """List the runs of a plan, those of the first seed first.
+
+    `only` keeps some variants, by name or label. The first data has no part in a run's name, so
+    that a plan may grow by more data.
+    """
+    chosen, taken, found = _chosen(plan, list(only)), dict[str, str](), []
+    for seed in plan.seeds:
+        for data in plan.data:
+            for text in plan.noises:
+                for variant in plan.methods:
+                    if text not in plan.noises_of(variant):
+                        continue
+                    settings = _settings(plan, variant, text, data, seed)
+                    tail = [data_slug(data)] if data != plan.data[0] else []
+                    name = "-".join([variant.slug, slug(text), str(seed), *tail])
+                    # A training that another variant has already asked for is its training.
+                    name = taken.setdefault(json.dumps(settings.tree(), sort_keys=True), name)
+                    if variant in chosen:
+                        found.append(Job(variant, text, data, seed, name, settings))
+    return found
+
+
+def distinct(listed: Iterable[Job]) -> list[Job]:
+    """Keep one job of each directory: what is to be trained."""
+    return list({job.name: job for job in reversed(list(listed))}.values())[::-1]
+
+
+def grown(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Name what a plan changed of an older one; nothing, if it only grew.
+
+    >>> grown({"seeds": [0]}, {"seeds": [0, 1]}), grown({"seeds": [0, 2]}, {"seeds": [0]})
+    ('', 'seeds: 2 is gone')
+    """
+    found = []
+    for name in ("noises", "seeds", "data"):
+        before, after = old.get(name, []), new.get(name, [])
+        gone = [str(item) for item in before if item not in after]
+        if gone:
+            found.append(f"{name}: {', '.join(gone)} is gone")
+        elif name == "data" and before[:1] != after[:1]:
+            found.append(f"data: {before[0]} must stay the first")
+    if old.get("settings", {}) != new.get("settings", {}):
+        found.append(f"settings were {old.get('settings')}, are {new.get('settings')}")
+    after = {variant["label"]: variant for variant in new.get("methods", [])}
+    for variant in old.get("methods", []):
+        label = variant["label"]
+        if label not in after:
+            found.append(f"methods: {label} is gone")
+            continue
+        for key in ("name", "settings", "on", "set"):
+            if variant.get(key) != after[label].get(key):
+                found.append(f"{label}: {key} was {variant.get(key)}, is {after[label].get(key)}")
+    return "; ".join(found)
+
+
+def slug(text: str) -> str:
+    """Write a name as directories have it.
+
+    >>> slug("BalanceMix w/o Min."), slug("flip:0.2")
+    ('balancemix-w-o-min', 'flip-0.2')
+    """
+    return re.sub(r"[^\w.+]+", "-", text.lower()).strip("-.")
+
+
+def data_slug(path: str) -> str:
+    """Name data by its file.
+
+    >>> data_slug("sets/Features.npz"), data_slug("digits:pixels")
+    ('features', 'digits-pixels')
+    """
+    return slug(Path(path).stem)
+
+
+def _settings(plan: BenchPlan, variant: Variant, text: str, data: str, seed: int) -> Plan:
+    """Make the plan of one run."""
+    tree = copy.deepcopy(plan.settings)
+    method = {"name": variant.name, **variant.settings, **variant.on.get(text, {})}
+    for assignment in variant.set:
+        put(tree, *parse_assignment(assignment))
+    # Runs side by side leave no core for loaders of their own.
+    rows = {"workers": 0, **tree.get("data", {}), "path": data}
+    tree |= {"method": method, "data": rows}
+    try:
+        return Plan.from_tree({**tree, "noise": text, "seed": seed})
+    except InputError as error:
+        raise InputError(f"bench, {variant.label}: {error}") from error
+
+
+def _chosen(plan: BenchPlan, only: list[str]) -> list[Variant]:
+    """Find the variants that `--only` names."""
+    for word in only:
+        names = [v.name for v in plan.methods]
+        labels = [v.label for v in plan.methods if v.label not in names]
+        known = list(dict.fromkeys([*names, *labels]))
+        if word not in known and word not in [v.slug for v in plan.methods]:
+            raise InputError(f"--only {word}: no such method here; {suggest(word, known)}")
+    wanted = set(only)
+    return [v for v in plan.methods if not only or wanted & {v.name, v.label, v.slug}]
+
+
+def _check_distinct(name: str, items: list[Any]) -> None:
+    repeated = [str(item) for item in dict.fromkeys(items) if items.count(item) > 1]
+    if repeated:
+        raise ValueError(f"{name} must differ: {', '.join(repeated)} is there twice")
