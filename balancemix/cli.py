@@ -20,7 +20,8 @@ and learn which labels to fix.
   balancemix demo                          see it work, in two minutes
   balancemix train photos/ --out runs/a    train on a folder of images with labels.csv
   balancemix audit runs/a                  list the labels believed wrong, worst first
-  balancemix export runs/a                 write labels.csv with the corrections"""
+  balancemix export runs/a                 write labels.csv with the corrections
+  balancemix bench quick                   compare methods, seeds and noises in tables"""
 
 RESUME = "`--resume` goes on from the last epoch"
 
@@ -48,13 +49,16 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; 0 if it did what it should, 2 if what it was given cannot be used."""
+    """Run a command; 0 if it did what it should, 2 if what it was given cannot be used.
+
+    A command that can half succeed returns a code of its own.
+    """
     arguments = build_parser().parse_args(argv)
     with warnings.catch_warnings():
         warnings.simplefilter("once", UserWarning)
         warnings.showwarning = _show_warning
         try:
-            arguments.run(arguments)
+            code: int | None = arguments.run(arguments)
         except InputError as error:
             print(f"balancemix: {error}", file=sys.stderr)
             return 2
@@ -62,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             how = getattr(COMMANDS[arguments.command], "STOPPED", RESUME)
             print(f"balancemix: stopped; {how}", file=sys.stderr)
             return 130
-    return 0
+    return code or 0
 
 
 def _show_warning(

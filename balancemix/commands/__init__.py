@@ -9,6 +9,7 @@ from types import ModuleType
 
 from balancemix.commands import (
     audit,
+    bench,
     demo,
     embed,
     evaluate,
@@ -30,5 +31,6 @@ COMMANDS: dict[str, ModuleType] = {
     "noise": noise,
     "audit": audit,
     "export": export,
+    "bench": bench,
     "presets": presets,
 }

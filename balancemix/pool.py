@@ -1,0 +1,207 @@
+"""Train many runs at once: worker processes that take one run after another, each on one thread.
+
+A worker keeps torch loaded between runs, which saves seconds a run. What fails in a run, and a
+worker that dies in one, costs that run alone. Workers tell how far they are by a pipe; when nobody
+reads it any more they end, and a run that was begun can be gone on with from its last epoch.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+import traceback
+import warnings
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any, Protocol, TextIO
+
+from balancemix.errors import InputError
+
+EVERY = 0.2  # seconds between two messages of how far a run is
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run to train: its name, the tree of its plan, and its directory."""
+
+    name: str
+    plan: dict[str, Any]
+    out: Path
+
+
+class Listener(Protocol):
+    """Who wants to know how the runs go; each is called with the run's name."""
+
+    def at(self, name: str, share: float) -> None:
+        """So much of the run is done, from 0 to 1."""
+
+    def ended(self, name: str, metrics: dict[str, Any]) -> None:
+        """Training has ended well."""
+
+    def failed(self, name: str, line: str, trace: str) -> None:
+        """Training has failed: what to say of it, and the whole story."""
+
+    def warned(self, name: str, text: str) -> None:
+        """Something a person should know."""
+
+
+class Worker:
+    """A process that trains what it is given, and the run that it is at."""
+
+    def __init__(self) -> None:
+        spawn = multiprocessing.get_context("spawn")
+        self.pipe, theirs = spawn.Pipe()
+        self.task: Task | None = None
+        self.process = spawn.Process(target=work, args=(theirs,), name="balancemix bench")
+        with one_thread():
+            self.process.start()
+        theirs.close()
+
+    def give(self, task: Task) -> None:
+        """Hand over a run."""
+        self.task = task
+        try:
+            self.pipe.send(task)
+        except OSError:  # it has died between two runs; `hear` will find out
+            return
+
+    def hear(self, listener: Listener) -> bool:
+        """Pass on what it says; false if it has died."""
+        try:
+            # What it said before it died counts.
+            kind, *said = self.pipe.recv() if self.pipe.poll() else ("nothing",)
+        except (EOFError, OSError):
+            kind, said = "died", []
+        alive = kind != "died" and (kind != "nothing" or self.process.is_alive())
+        if self.task is None:
+            return alive
+        if not alive:
+            self.process.join()
+            line = f"its process ended with exit code {self.process.exitcode}"
+            listener.failed(self.task.name, line, line)
+            self.task = None
+        elif kind != "nothing":
+            getattr(listener, kind)(self.task.name, *said)
+            if kind in ("ended", "failed"):
+                self.task = None
+        return alive
+
+    def stop(self) -> None:
+        """End it, in the middle of a run if need be: files are written whole or not at all."""
+        self.pipe.close()
+        if self.task is not None:
+            self.process.terminate()
+        self.process.join(5)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+
+
+def train_all(tasks: Sequence[Task], at_once: int, listener: Listener) -> None:
+    """Train every run, so many at once, whatever becomes of the others."""
+    waiting, workers = deque(tasks), list[Worker]()
+    try:
+        while waiting or any(worker.task for worker in workers):
+            for worker in workers:
+                if worker.task is None and waiting:
+                    worker.give(waiting.popleft())
+            while waiting and len(workers) < at_once:
+                workers.append(Worker())
+                workers[-1].give(waiting.popleft())
+            busy = [worker for worker in workers if worker.task is not None]
+            wait([each for w in busy for each in (w.pipe, w.process.sentinel)])
+            for worker in busy:
+                if not worker.hear(listener):
+                    worker.stop()
+                    workers.remove(worker)
+    finally:
+        for worker in workers:
+            worker.stop()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let processes that begin here use one thread each; torch reads it when it is imported."""
+    before = os.environ.get("OMP_NUM_THREADS")
+    os.environ["OMP_NUM_THREADS"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["OMP_NUM_THREADS"]
+        else:
+            os.environ["OMP_NUM_THREADS"] = before
+
+
+class Teller:
+    """The progress of a run, told through a pipe now and then."""
+
+    def __init__(self, pipe: Connection[Any, Any], total: int) -> None:
+        self.pipe, self.total, self.done, self.told = pipe, max(total, 1), 0, 0.0
+
+    def advance(self, steps: int = 1) -> None:
+        """Count, and tell if the last time is a while ago."""
+        self.done += steps
+        now = time.monotonic()
+        if now - self.told > EVERY:
+            self.told = now
+            self.pipe.send(("at", self.done / self.total))
+
+    def say(self, **facts: float) -> None:
+        """Keep quiet: many runs would speak at once."""
+
+    def line(self, text: str) -> None:
+        """Keep quiet."""
+
+
+def work(pipe: Connection[Any, Any]) -> None:
+    """Train what comes through the pipe, until it is closed."""
+    # Ctrl-C reaches every process of a terminal; the first one ends the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        while True:
+            train_one(pipe, pipe.recv())
+    except (EOFError, OSError):  # nobody listens any more
+        return
+
+
+def train_one(pipe: Connection[Any, Any], task: Task) -> None:
+    """Train a run as `balancemix train --resume` does, and tell how it ended."""
+    from balancemix.experiment import carry_out
+    from balancemix.plan import Plan
+
+    @contextmanager
+    def bar(what: str, total: int) -> Iterator[Teller]:
+        yield Teller(pipe, total)
+
+    def warn(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if category is UserWarning:
+            pipe.send(("warned", str(message)))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("once", UserWarning)
+        warnings.showwarning = warn
+        try:
+            plan = Plan.from_tree(task.plan)
+            _, _, metrics = carry_out(plan, task.out, bar, resume=True)
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            line = traceback.format_exception_only(error)[-1].strip()
+            said = str(error) if isinstance(error, InputError) else line
+            pipe.send(("failed", said, traceback.format_exc()))
+        else:
+            pipe.send(("ended", metrics))
