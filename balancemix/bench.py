@@ -203,7 +203,7 @@ def slug(text: str) -> str:
     >>> slug("BalanceMix w/o Min."), slug("flip:0.2")
     ('balancemix-w-o-min', 'flip-0.2')
     """
-    return re.sub(r"[^\w.+]+", "-", text.lower()).strip("-.")
+    return re.sub(r"[^\w.]+", "-", text.lower()).strip("-.")
 
 
 def data_slug(path: str) -> str:

@@ -300,21 +300,3 @@ def test_the_plans_are_listed(capsys):
     assert main(["bench", "--list"]) == 0
     listed = capsys.readouterr().out
     assert all(f"{name}: " in listed for name in bench_plans())
-
-
-def test_held_out_rows_are_training_rows_that_do_not_train(tmp_path):
-    from balancemix.experiment import prepare
-    from balancemix.plan import Plan
-
-    np.savez(tmp_path / "tiny.npz", **tiny_arrays())
-    data = {"path": str(tmp_path / "tiny.npz"), "holdout": 0.2}
-    scored, chosen = (
-        prepare(Plan.from_tree({"noise": "mislabel:0.4", "data": {**data, "score": score}}))
-        for score in ("test", "held-out")
-    )
-    assert (len(scored.train), len(scored.test)) == (90, 30)
-    assert (len(chosen.train), len(chosen.test)) == (72, 18)
-    assert sorted(chosen.train.names + chosen.test.names) == sorted(scored.train.names)
-    # They are scored on as they were before the noise.
-    truth = dict(zip(scored.train.names, scored.train.truth.tolist(), strict=True))
-    assert [truth[name] for name in chosen.test.names] == chosen.test.labels.tolist()

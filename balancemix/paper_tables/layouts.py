@@ -36,7 +36,7 @@ def make_tables(plan: BenchPlan, runs: Path) -> list[Table]:
     """Make the tables that a plan asks for."""
     results = read_results(plan, runs)
     return [
-        table.without_empty()
+        table.without_empty(list(GROUPS)[1:])
         for layout in dict.fromkeys(plan.tables)
         for table in LAYOUTS[layout](results)
     ]
@@ -78,11 +78,11 @@ def ranking(results: Results) -> list[Table]:
     categories = {row.label: row.category for row in by_category(plan.methods)}
     tables = [ranking_table([_last(results, data) for data in plan.data], plan.noises, categories)]
     if plan.paper:
-        theirs = paper_scores(plan.paper)
+        sets = [paper_scores(name) for name in ("coco", "voc")]  # as the paper's figure adds them
         noises = [plan.beside.get(text, text) for text in plan.noises]
-        known = {label: category for label, category in categories.items() if label in theirs}
-        title = f"The same for the paper's own numbers, {plan.paper}"
-        tables.append(ranking_table([theirs], noises, known, "ranking-paper", title))
+        known = {label: category for label, category in categories.items() if label in sets[0]}
+        title = "Ranks and area by the paper's own numbers, COCO and VOC together"
+        tables.append(ranking_table(sets, noises, known, "ranking-paper", title))
     return tables
 
 
@@ -126,36 +126,32 @@ def ablation(results: Results) -> list[Table]:
 
 
 def selection(results: Results) -> list[Table]:
-    """Say how good the label-wise management is at a quarter, half and the end of the training."""
+    """Say how good the label-wise management is at a quarter, half and the end of the training.
+
+    The paper's columns of each noise are rows here: so many numbers abreast are hard to read.
+    """
     plan, tables = results.plan, list[Table]()
-    noises = [text for text in plan.noises if noise.parse(text).kind != "none"]
     theirs = paper_numbers()["selection"].get(plan.paper, {})
-    columns = tuple((heading(text), what) for text in noises for what in QUALITY)
     for data in plan.data:
-        rows = []
-        for row in plan.methods:
-            if not results.selects(row, data):
+        rows, doubting = list[Row](), [row for row in plan.methods if results.selects(row, data)]
+        for text in plan.noises if doubting else ():
+            if noise.parse(text).kind == "none":
                 continue
-            for share in PROGRESS:
-                cells = [
-                    results.selection(row, text, data, share / 100, key)
-                    for text in noises
-                    for key, _ in QUALITY.values()
-                ]
-                rows.append(Row(row.label, f"{share} % of epochs", tuple(cells)))
-        for share in PROGRESS if rows and any(text in theirs for text in noises) else ():
-            numbers = [theirs.get(text, {}).get(str(share), {}) for text in noises]
-            cells = [
-                Cell((found[key],)) if key in found else Cell()
-                for found in numbers
-                for _, key in QUALITY.values()
-            ]
-            rows.append(Row("Paper", f"{share} % of epochs", tuple(cells)))
+            for row in doubting:
+                for share in PROGRESS:
+                    keys = (key for key, _ in QUALITY.values())
+                    found = (results.selection(row, text, data, share / 100, key) for key in keys)
+                    rows.append(Row(f"{heading(text)}, {row.label}", _share(share), tuple(found)))
+            for share in PROGRESS if text in theirs else ():
+                numbers = theirs[text][str(share)]
+                known = (numbers.get(key) for _, key in QUALITY.values())
+                cells = tuple(Cell(() if value is None else (value,)) for value in known)
+                rows.append(Row(f"{heading(text)}, paper", _share(share), cells))
         if rows:
-            name = f"selection{_tail(data, plan)}"
+            name, corner = f"selection{_tail(data, plan)}", ("Noise, method", "Epochs")
             title = f"Selected and re-labelled labels, in %, {_of(data, plan)}"
-            corner = ("Method", "Training")
-            few = len(columns) <= 2 * len(QUALITY)
+            columns = tuple(("", what) for what in QUALITY)
+            few = len(rows) <= 12
             tables.append(Table(name, title, columns, tuple(rows), corner, "none", few))
     return tables
 
@@ -169,7 +165,7 @@ def search(results: Results) -> list[Table]:
         noises = [text for text in plan.noises if any(text in plan.noises_of(row) for row in rows)]
         for data in plan.data:
             for when in BOTH:
-                columns = [(group, text, heading(text)) for group in GROUPS for text in noises]
+                columns = [(group, text, level(text)) for group in GROUPS for text in noises]
                 where = plan.settings.get("data", {}).get("score", "test")
                 title = f"{when.capitalize()} mAP on {where} rows, {category}, {_of(data, plan)}"
                 name = f"search-{slug(category)}-{when}{_tail(data, plan)}"
@@ -221,8 +217,12 @@ def _with_paper(table: Table, theirs: dict[str, dict[tuple[str, str], float]],
         found = [theirs.get(row.label, {}).get((text, "All")) for text in noises]
         cells = tuple(Cell((value,) if value is not None else ()) for value in found)
         rows.append(Row(row.category, row.label, row.cells + cells))
-    columns = (*table.columns, *(("Paper", heading(text)) for text in noises))
+    columns = (*table.columns, *(("Paper", level(text)) for text in noises))
     return Table(table.name, table.title, columns, tuple(rows), table.corner, shown=table.shown)
+
+
+def _share(percent: int) -> str:
+    return f"{percent} %"
 
 
 def _gain(cell: Cell, base: Cell) -> Cell:

@@ -5,7 +5,8 @@ positive label, "Imbal." the few-shot classes without noise. Methods are ranked 
 ranks are added up and ranked again. A corner of the pentagon is at (M + 1 − rank) / M of M methods.
 
 Departure: the paper prints areas but not their unit; ours are a share of the whole pentagon, which
-is first place everywhere. "Few" ranks the few-shot classes over all noises, and is no corner.
+is first place everywhere. By this rule the paper's own numbers give the order of areas that its
+source notes. "Few" ranks the few-shot classes over all noises, and is no corner.
 """
 
 from __future__ import annotations
@@ -91,4 +92,5 @@ def ranking_table(
         size = Cell((area(corners, most),), digits=2) if whole else Cell(digits=2)
         rows.append(Row(category, label, (*cells[:5], size, *cells[5:])))
     columns = tuple(("", view) for view in (*CORNERS, "Area", "Few"))
-    return Table(name, title, columns, tuple(rows), best="none", shown=True)
+    shown = name == "ranking"
+    return Table(name, title, columns, tuple(rows), best="none", shown=shown)

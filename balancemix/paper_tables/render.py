@@ -110,6 +110,9 @@ def text(cell: Cell) -> str:
 
 
 def _headings(table: Table) -> list[str]:
+    """Head each column by its group and itself; a group that they all have is not repeated."""
+    if len({group for group, _ in table.columns}) == 1:
+        return [heading for _, heading in table.columns]
     return [f"{group} {heading}".strip() for group, heading in table.columns]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean, stdev
 from typing import Literal
@@ -82,11 +82,21 @@ class Table:
                     line[column] = "second" if place else "best"
         return found
 
-    def without_empty(self) -> Table:
-        """Leave out the columns that have no number in any row, such as a group without classes."""
-        kept = [
-            i for i in range(len(self.columns)) if any(row.cells[i].values for row in self.rows)
-        ]
+    def without_empty(self, groups: Collection[str]) -> Table:
+        """Leave out those of the groups that have no number at all: no class belongs to them."""
+        filled = {
+            group
+            for row in self.rows
+            for (group, _), cell in zip(self.columns, row.cells, strict=True)
+            if cell.values
+        }
+        if not filled:  # nothing has run yet
+            return self
+        return self.without(set(groups) - filled)
+
+    def without(self, groups: Collection[str]) -> Table:
+        """Leave out the columns of some groups."""
+        kept = [i for i, (group, _) in enumerate(self.columns) if group not in groups]
         rows = tuple(replace(row, cells=tuple(row.cells[i] for i in kept)) for row in self.rows)
         return replace(self, columns=tuple(self.columns[i] for i in kept), rows=rows)
 

@@ -1,0 +1,46 @@
+"""Rows held out of the training to choose settings by: `data.score = "held-out"`."""
+
+import csv
+import json
+
+import pytest
+
+from balancemix.cli import main
+from balancemix.data.splits import HELD_OUT
+from balancemix.errors import InputError
+from balancemix.experiment import prepare
+from balancemix.plan import Plan
+
+
+def of(tiny, **data) -> Plan:
+    return Plan.from_tree({"noise": "mislabel:0.4", "data": {"path": str(tiny), **data}})
+
+
+def test_held_out_rows_are_training_rows_that_do_not_train(tiny):
+    scored, chosen = (prepare(of(tiny, score=score)) for score in ("test", "held-out"))
+    assert (len(scored.train), len(scored.test)) == (90, 30)
+    assert (len(chosen.train), len(chosen.test)) == (72, 18)
+    assert sorted(chosen.train.names + chosen.test.names) == sorted(scored.train.names)
+    assert not set(chosen.test.names) & set(scored.test.names)
+    # They are scored on as they were before the noise.
+    truth = dict(zip(scored.train.names, scored.train.truth.tolist(), strict=True))
+    assert [truth[name] for name in chosen.test.names] == chosen.test.labels.tolist()
+    assert set(chosen.splits.splits) == {"train", "test", HELD_OUT}
+
+
+def test_a_share_of_nothing_is_refused(tiny):
+    with pytest.raises(InputError, match="holdout must be between 0 and 1"):
+        prepare(of(tiny, score="held-out", holdout=0.0))
+
+
+def test_evaluate_and_export_know_the_rows(tiny, tmp_path, capsys):
+    run = str(tmp_path / "run")
+    settings = ["--set", "data.score=held-out", "--set", "model.hidden=8", "--batch-size", "16"]
+    assert main(["train", str(tiny), "--epochs", "2", *settings, "--out", run, "--json"]) == 0
+    trained = json.loads(capsys.readouterr().out)
+    assert main(["evaluate", run, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["mAP"] == pytest.approx(trained["last"]["mAP"])
+    assert main(["export", run, "--out", str(tmp_path / "labels.csv")]) == 0
+    with (tmp_path / "labels.csv").open(newline="") as lines:
+        splits = [line["split"] for line in csv.DictReader(lines)]
+    assert (splits.count("train"), splits.count("test")) == (90, 30)
