@@ -24,6 +24,7 @@ class _Problems:
     plain: Tensor  # (problems, 3): the same without the spread of the points
     floor: Tensor
     model: Tensor  # (problems, 2, 3): share, mean and variance of each component
+    likelihood: Tensor  # mean logarithm, of the model before the last step
     taken: Tensor  # steps so far
     number: Tensor
 
@@ -31,9 +32,17 @@ class _Problems:
         """Take all of the problems, to go on with them apart."""
         return replace(self, model=self.model.clone(), taken=self.taken.clone())
 
-    def where(self, chosen: Tensor) -> _Problems:
-        """Take some of the problems."""
-        return _Problems(*(getattr(self, field.name)[chosen] for field in fields(self)))
+    def keep(self, active: _Problems) -> None:
+        """Take over how far some of the problems have come."""
+        self.model[active.number], self.taken[active.number] = active.model, active.taken
+
+    def without_idle(self, active: _Problems, moving: Tensor) -> tuple[_Problems, Tensor]:
+        """Throw out what stands still, once it is a quarter, and keep its result."""
+        if 4 * int(moving.sum()) > 3 * len(moving):
+            return active, moving
+        self.keep(active)
+        rest = (getattr(active, field.name)[moving] for field in fields(active))
+        return _Problems(*rest), moving[moving]
 
 
 def fit_two_gaussians(
@@ -49,8 +58,9 @@ def fit_two_gaussians(
     total, number = moment.sum(1), torch.arange(len(value))
     plain = torch.stack([total[:, 0], total[:, 1], (count * value.square()).sum(1)], 1)
     start = _maximise(_two_means(value, count).to(value.dtype), moment, total, floor)
+    likelihood, taken = torch.zeros_like(floor), torch.zeros_like(number)
     problems = _Problems(
-        value, count, moment, total, plain, floor, start, torch.zeros_like(number), number
+        value, count, moment, total, plain, floor, start, likelihood, taken, number
     )
     _climb(problems, 1.5 * tolerance, steps)
     _converge(problems, tolerance, steps)
@@ -63,39 +73,31 @@ def _climb(problems: _Problems, tolerance: float, steps: int) -> None:
     """Take the steps that surely raise the likelihood by more than `tolerance`, and no other."""
     active, moving = problems.copy(), problems.taken < steps
     while bool(moving.any()):
-        active, moving = _without_idle(active, moving)
+        active, moving = problems.without_idle(active, moving)
         member = _log_odds(active.model, active.value).sigmoid_()
         after = _maximise(member, active.moment, active.total, active.floor)
-        moving &= _gain(active.model, after, active.floor) >= tolerance
-        active.taken[moving] += 1
+        moving = moving & (_gain(active.model, after, active.floor) >= tolerance)
+        active.taken += moving
         active.model = torch.where(moving[:, None, None], after, active.model)
-        problems.model[active.number], problems.taken[active.number] = active.model, active.taken
         moving &= active.taken < steps
+    problems.keep(active)
 
 
 def _converge(problems: _Problems, tolerance: float, steps: int) -> None:
     """Take steps until the likelihood changes by less than `tolerance`."""
     active, moving = problems.copy(), problems.taken < steps
-    last = torch.full(problems.floor.shape, -torch.inf, dtype=problems.floor.dtype)
+    active.likelihood = torch.full_like(active.floor, -torch.inf)
     while bool(moving.any()):
-        active, moving = _without_idle(active, moving)
+        active, moving = problems.without_idle(active, moving)
         log_odds = _log_odds(active.model, active.value)
         member = log_odds.sigmoid()
-        likelihood = _likelihood(active, log_odds, member)
+        before, active.likelihood = active.likelihood, _likelihood(active, log_odds, member)
         after = _maximise(member, active.moment, active.total, active.floor)
+        active.taken += moving
         active.model = torch.where(moving[:, None, None], after, active.model)
-        active.taken += 1
-        problems.model[active.number] = active.model
-        moving &= (likelihood - last[active.number]).abs() >= tolerance  # stops at NaN, too
-        last[active.number] = likelihood
+        moving = moving & ((active.likelihood - before).abs() >= tolerance)  # NaN stops, too
         moving &= active.taken < steps
-
-
-def _without_idle(active: _Problems, moving: Tensor) -> tuple[_Problems, Tensor]:
-    """Throw out what stands still, once it is a quarter."""
-    if 4 * int(moving.sum()) > 3 * len(moving):
-        return active, moving
-    return active.where(moving), moving[moving]
+    problems.keep(active)
 
 
 def _two_means(value: Tensor, count: Tensor) -> Tensor:

@@ -53,7 +53,8 @@ class Points:
         moment = self._moments(problem, len(self.length))
         deviation = (moment[2] - moment[1].square()).clamp(min=0).sqrt()
         # A variance is at least 1e-6 of the data's, so a deviation is four of these widths.
-        place = (self.value / (2.5e-4 * deviation)[problem]).floor()
+        width = (2.5e-4 * deviation).index_select(0, problem)
+        place = (self.value / width).floor_()
         alone = ~(place[1:] < _PER_OCTAVE)  # from here on the bins themselves are wider
         first = alone | (place.diff() != 0) | (problem.diff() != 0)
         target = torch.cat([torch.zeros(1, dtype=torch.int64), first.cumsum(0)])
@@ -88,7 +89,7 @@ class Points:
             where = (ends[index, None] - length + place)[inside]
             padded = torch.zeros(3, *inside.shape, dtype=torch.float64)
             for part, flat in zip(padded, (self.value, self.count, self.spread), strict=True):
-                part[inside] = flat[where]
+                part.masked_scatter_(inside, flat.index_select(0, where))
             yield index, *padded
             end = start
 
@@ -125,13 +126,13 @@ def points_of_histogram(histogram: Tensor) -> Points:
     """Take each bin that is not empty as a point, at the mean of its losses."""
     flat = histogram.reshape(-1).cpu()
     cell = flat.nonzero()[:, 0]
-    entry = flat[cell]
+    entry = flat.index_select(0, cell)
     count = (entry >> _COUNT_SHIFT).double()
     place = (entry & ((1 << _COUNT_SHIFT) - 1)).double() / count
     bits = torch.arange(_FIRST, _FIRST + BINS + 1, dtype=torch.int32) << _BIN_SHIFT
     edge = bits.view(torch.float32).double()
     bin_ = cell % BINS
-    low, width = edge[bin_], edge.diff()[bin_]
+    low, width = edge.index_select(0, bin_), edge.diff().index_select(0, bin_)
     value = low + width * (place + 0.5) / _PLACES
     # Of losses anywhere in the bin; a single one has no spread.
     spread = width.square() / 12 * (1 - 1 / count)
