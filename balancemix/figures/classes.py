@@ -1,0 +1,76 @@
+"""App. C: how often each class occurs, with the lines between many, medium and few shots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from balancemix.figures import look
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# As many names as still can be read side by side.
+_MOST_NAMES = 26
+
+
+@look.styled
+def distribution(
+    counts: npt.ArrayLike, groups: Mapping[str, Sequence[int]], classes: Sequence[str]
+) -> Figure:
+    """Draw the positives of each class as bars, the commonest first, coloured by group.
+
+    Where there are too many classes to name, the first of each group and the last of all are.
+    """
+    number = np.asarray(counts, dtype=float)
+    order = [
+        k for name in groups for k in sorted(groups[name], key=lambda k: (-number[k], classes[k]))
+    ]
+    group_of = {k: name for name, members in groups.items() for k in members}
+    every = len(order) <= _MOST_NAMES
+    figure, (axes,) = look.sheet(3.5 if every else 3.1)
+    hues = [look.GROUPS.get(group_of[k], look.GREY) for k in order]
+    axes.bar(range(len(order)), number[order], color=hues, width=0.82)
+    look.plain_log(axes, "y")
+    least = max(number[number > 0].min(initial=1.0), 1.0)
+    most = max(number.max(initial=1.0), 2.0)
+    axes.set_ylim(least / 2, most * (1.6 if every else 3.5))
+    axes.set_xlim(-0.7, len(order) - 0.3)
+    begin = 0
+    for name, members in groups.items():
+        if begin and len(members):
+            axes.axvline(begin - 0.5, color=look.INK, lw=1, ls="--")
+        if len(members):
+            middle = begin + (len(members) - 1) / 2
+            axes.annotate(
+                f"{name}-shot: {len(members)}", (middle, 1.0),
+                xycoords=axes.get_xaxis_transform(), xytext=(0, 4), textcoords="offset points",
+                ha="center", color=look.GROUPS.get(name, look.INK),
+            )  # fmt: skip
+            if not every:
+                _name(axes, classes[order[begin]], begin, number[order[begin]], 3)
+        begin += len(members)
+    if every:
+        names = [classes[k] for k in order]
+        axes.set_xticks(range(len(order)), names, rotation=90 if len(order) > 6 else 0)
+        axes.tick_params(axis="x", length=0, labelcolor=look.INK)
+    else:
+        # The last bar is low: its name has to clear its neighbours.
+        _name(axes, classes[order[-1]], len(order) - 1, number[order[-3:]].max(), -1)
+        axes.set_xticks([])
+        axes.set_xlabel(f"{len(order)} classes, the commonest first")
+    axes.set_ylabel("positives in training")
+    axes.grid(axis="y")
+    return figure
+
+
+def _name(axes: Axes, name: str, place: int, height: float, aside: float) -> None:
+    """Write a class's name upwards over its bar."""
+    axes.annotate(
+        name, (place, max(height, axes.get_ylim()[0])), xytext=(aside, 3),
+        textcoords="offset points", rotation=90, ha="center", va="bottom", fontsize=8,
+    )  # fmt: skip

@@ -1,0 +1,123 @@
+"""What changes with the epochs: mAP, last against best; and what the minority sampler draws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from balancemix.figures import look
+from balancemix.groups import NAMES
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+@look.styled
+def learning(curves: Mapping[str, Sequence[float]], among: Sequence[str] = ()) -> Figure:
+    """Draw test mAP after each epoch, a curve a name, with a ring on the best and a dot on the
+    last; both numbers stand beside it.
+
+    Where several figures share names, `among` are all of them, so that a name keeps its colour.
+    """
+    from matplotlib.lines import Line2D
+
+    height = max(3.0, 0.19 * len(curves) + 1.0)
+    figure, (axes,) = look.sheet(height)
+    lines = look.colours(list(among or curves))
+    for name, values in curves.items():
+        colour, dash = lines[name]
+        epochs = range(1, len(values) + 1)
+        best = max(range(len(values)), key=lambda i: _known(values[i]))
+        axes.plot(epochs, values, color=colour, linestyle=dash)
+        ring: dict[str, Any] = {"mfc": look.PAPER, "mec": colour, "ms": 6, "mew": 1.6, "zorder": 3}
+        axes.plot([best + 1], [values[best]], "o", **ring)
+        axes.plot([len(values)], [values[-1]], "o", color=colour, ms=6, clip_on=False, zorder=4)
+    longest = max(len(values) for values in curves.values())
+    axes.set_xlim(1, max(longest, 2))
+    whole_epochs(axes, longest)
+    axes.set_xlabel("epoch")
+    axes.set_ylabel("test mAP, %")
+    axes.grid(axis="y")
+    _name(axes, curves, {name: lines[name][0] for name in curves}, height)
+    marks = [
+        Line2D([], [], marker="o", color=look.FAINT, ls="none", label="last"),
+        Line2D(
+            [], [], marker="o", label="(best)", mfc=look.PAPER, mec=look.FAINT, mew=1.6, ls="none"
+        ),
+    ]
+    figure.legend(handles=marks, loc="outside upper right", ncols=2, handletextpad=0.1)
+    return figure
+
+
+def _name(
+    axes: Axes, curves: Mapping[str, Sequence[float]], colours: Mapping[str, str], height: float
+) -> None:
+    """Write each curve's name, last and best behind its end, one below the other."""
+    low, high = axes.get_ylim()
+    gap = (high - low) * 11.5 / (72 * (height - 0.85))
+    places = look.apart([_known(values[-1]) for values in curves.values()], gap)
+    for (name, values), place in zip(curves.items(), places, strict=True):
+        best = max(_known(value) for value in values)
+        axes.annotate(
+            f"{name} {values[-1]:.1f} ({best:.1f})",
+            (len(values), values[-1]),
+            xytext=(1.06, place),
+            textcoords=axes.get_yaxis_transform(),
+            va="center",
+            fontsize=8.5,
+            color=colours[name],
+            annotation_clip=False,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": colours[name],
+                "lw": 0.6,
+                "relpos": (0, 0.5),
+                "shrinkA": 0,
+                "shrinkB": 3,
+            },
+        )
+
+
+@look.styled
+def upsampling(lines: Sequence[Mapping[str, Any]]) -> Figure:
+    """Draw how often the minority sampler draws each class group, from the lines of a log.
+
+    Below it, how many rows it really draws from: Kish's effective share, 100 % where odds are
+    uniform.
+    """
+    figure, (above, below) = look.sheet(
+        3.7, 2, 1, sharex=True, gridspec_kw={"height_ratios": (5, 2)}
+    )
+    seen = [line for line in lines if any(f"upsampling_{name}" in line for name in NAMES)]
+    epochs = [line["epoch"] for line in seen]
+    for name in NAMES:
+        factor = [line.get(f"upsampling_{name}", math.nan) for line in seen]
+        above.plot(epochs, factor, color=look.GROUPS[name], label=f"{name}-shot")
+    above.axhline(1, color=look.FAINT, lw=1, ls="--", label="at random")
+    above.set_ylabel("times as often\nas at random")
+    rows = [100 * line.get("effective_rows", math.nan) for line in seen]
+    below.plot(epochs, rows, color=look.INK)
+    below.set_ylabel("effective\nrows, %")
+    below.set_xlabel("epoch")
+    for axes in (above, below):
+        axes.grid(axis="y")
+        axes.ticklabel_format(axis="y", useOffset=False)
+        axes.margins(x=0.01)
+    low, high = min((v for v in rows if v == v), default=0.0), 100.0
+    below.set_ylim(min(low - 0.15 * (high - low), 99.0), max(high, 100 + 0.15 * (high - low)))
+    whole_epochs(below, len(lines))
+    figure.legend(*above.get_legend_handles_labels(), loc="outside upper left", ncols=4)
+    return figure
+
+
+def whole_epochs(axes: Axes, epochs: int) -> None:
+    """Put ticks on whole epochs only, the last of them included."""
+    step = next(s for s in (1, 2, 5, 10, 20, 50, 100, 1000) if epochs <= 8 * s or s == 1000)
+    ticks = [1, *range(step, epochs + 1, step)] if step > 1 else list(range(1, epochs + 1))
+    axes.set_xticks(ticks)
+
+
+def _known(value: float) -> float:
+    return -math.inf if math.isnan(value) else value

@@ -1,0 +1,127 @@
+"""Fig. 3 and App. B: AP and confidence by class frequency, and how well they go together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from balancemix.figures import look
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Numbers = npt.NDArray[np.float64]
+
+
+@look.styled
+def by_frequency(
+    counts: npt.ArrayLike,
+    ap: npt.ArrayLike,
+    present: npt.ArrayLike,
+    absent: npt.ArrayLike,
+    groups: Mapping[str, Sequence[int]],
+    scored_on: str = "test rows",
+) -> Figure:
+    """Draw AP (0 to 100) above, mean confidence in given positives and negatives below.
+
+    All are K values; a dot is a class, the line joins the means of ten class groups by descending
+    frequency, between which the paper takes Pearson's coefficient.
+    """
+    number, precision, sure, unsure = (
+        np.asarray(values, dtype=np.float64) for values in (counts, ap, present, absent)
+    )
+    figure, (above, below) = look.sheet(4.9, 2, 1, sharex=True)
+    hues = np.full(len(number), look.GREY, dtype=object)
+    for name, members in groups.items():
+        hues[list(members)] = look.GROUPS.get(name, look.GREY)
+    _shade((above, below), number, groups)
+    shown = number > 0
+    where = [_mean(number, part) for part in tenths(number)]
+    above.scatter(number[shown], precision[shown], s=13, c=hues[shown], alpha=0.75, lw=0)
+    means = [_mean(precision, part) for part in tenths(number)]
+    above.plot(where, means, "o-", color=look.INK, ms=4, label=_means_name(number))
+    above.set_ylabel(f"AP on {scored_on}, %")
+    for values, mark, name in ((sure, "o", "positives"), (unsure, "s", "negatives")):
+        edge: dict[str, Any] = {"facecolors": "none", "edgecolors": hues[shown], "linewidths": 0.9}
+        solid: dict[str, Any] = {"c": hues[shown], "linewidths": 0}
+        below.scatter(
+            number[shown], values[shown], s=13, marker=mark, alpha=0.75,
+            **(solid if mark == "o" else edge),
+        )  # fmt: skip
+        group = [_mean(values, part) for part in tenths(number)]
+        together = pearson(group, means)
+        below.plot(
+            where, group, f"{mark}-", color=look.INK, ms=4, label=f"{name}: r = {together:.2f}",
+            mfc=look.INK if mark == "o" else look.PAPER,
+        )  # fmt: skip
+    below.set_ylabel("mean confidence\nin given labels")
+    below.set_ylim(-0.03, 1.05)
+    look.plain_log(below, "x")
+    below.set_xlabel("positives of the class in training")
+    for axes in (above, below):
+        axes.grid(axis="y")
+    above.legend(loc="best")
+    figure.legend(
+        *below.get_legend_handles_labels(), loc="outside lower center", ncols=2,
+        title="Pearson’s r of confidence and AP between the groups", title_fontsize=8.5,
+    )  # fmt: skip
+    return figure
+
+
+def tenths(counts: Numbers, parts: int = 10) -> list[npt.NDArray[np.int64]]:
+    """Part the classes that occur into ten groups, the commonest first.
+
+    >>> [part.tolist() for part in tenths(np.array([5.0, 9.0, 0.0, 7.0]), 2)]
+    [[1, 3], [0]]
+    """
+    order = np.argsort(-counts, kind="stable")
+    order = order[counts[order] > 0]
+    return [part for part in np.array_split(order, min(parts, max(len(order), 1))) if len(part)]
+
+
+def pearson(one: Sequence[float], other: Sequence[float]) -> float:
+    """Correlate two rows of numbers; NaN where one of them is constant.
+
+    >>> pearson([1, 2, 3], [2, 4, 6.0]), pearson([1, 2, 3], [1, 1, 1])
+    (1.0, nan)
+    """
+    pairs = np.array([one, other], dtype=np.float64)
+    pairs = pairs[:, np.isfinite(pairs).all(0)]
+    one_off, other_off = pairs - pairs.mean(1, keepdims=True) if pairs.size else pairs
+    scale = float(np.sqrt((one_off @ one_off) * (other_off @ other_off)))
+    return float(one_off @ other_off) / scale if scale > 0 else float("nan")
+
+
+def _mean(values: Numbers, part: npt.NDArray[np.int64]) -> float:
+    known = values[part][np.isfinite(values[part])]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def _means_name(counts: Numbers) -> str:
+    parts = len(tenths(counts))
+    return f"mean of each {'tenth' if parts == 10 else f'of {parts} parts'} of the classes"
+
+
+def _shade(panels: tuple[Axes, Axes], counts: Numbers, groups: Mapping[str, Sequence[int]]) -> None:
+    """Tint the reach of each group and name it, between the counts where one ends."""
+    known = {name: counts[list(members)] for name, members in groups.items() if len(members)}
+    known = {name: own[own > 0] for name, own in known.items() if (own > 0).any()}
+    names = list(known)
+    lowest = min((own.min() for own in known.values()), default=1.0) / 1.25
+    right = max((own.max() for own in known.values()), default=1.0) * 1.25
+    for i, name in enumerate(names):
+        after = known[names[i + 1]].max() if i + 1 < len(names) else None
+        left = lowest if after is None else float(np.sqrt(known[name].min() * after))
+        for axes in panels:
+            axes.axvspan(left, right, color=look.GROUPS.get(name, look.GREY), alpha=0.08, lw=0)
+        panels[0].annotate(
+            name, (float(np.sqrt(left * right)), 1.0),
+            xycoords=panels[0].get_xaxis_transform(), xytext=(0, 4), textcoords="offset points",
+            ha="center", color=look.GROUPS.get(name, look.INK),
+        )  # fmt: skip
+        right = left
+    panels[0].set_xlim(lowest, max((own.max() for own in known.values()), default=1.0) * 1.25)

@@ -1,0 +1,138 @@
+"""Eqs. 6–8: the losses of one class and side, and the two Gaussians that tell them apart."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from balancemix.figures import look
+from balancemix.gmm import Guard, Mixtures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Numbers = npt.NDArray[np.float64]
+
+_BINS = 48
+_WHY = {
+    Guard.FEW: "too few labels to judge: all count as clean",
+    Guard.CONSTANT: "all losses alike: all count as clean",
+    Guard.EMPTY: "one component is empty: all count as clean",
+    Guard.OVERLAPPING: "two components that are one: all count as clean",
+}
+
+
+@look.styled
+def loss_histogram(
+    losses: npt.ArrayLike,
+    mixtures: Mixtures,
+    column: int,
+    side: int,
+    wrong: npt.ArrayLike | None = None,
+) -> Figure:
+    """Draw the losses of class `column` given as negatives (side 0) or positives (side 1).
+
+    `losses` are that side's alone. Where `wrong` says which of these labels are, they have a colour
+    of their own. Bins are of equal width in log loss; the curves are the labels that each Gaussian
+    expects in them. The count's axis is a square root, on which few and many can both be seen.
+    """
+    values = np.asarray(losses, dtype=np.float64)
+    edges = _edges(values)
+    figure, (axes,) = look.sheet(2.9)
+    held = values.clip(edges[0], edges[-1])
+    if wrong is None:
+        parts = {"given labels": (held, look.GREY)}
+    else:
+        bad = np.asarray(wrong, dtype=bool)
+        parts = {
+            f"right: {int((~bad).sum()):,}": (held[~bad], look.RIGHT),
+            f"wrong: {int(bad.sum()):,}": (held[bad], look.WRONG),
+        }
+    highest = 1.0
+    for name, (own, colour) in parts.items():
+        found, _ = np.histogram(own, edges)
+        axes.stairs(found, edges, fill=True, color=colour, alpha=0.35, label=name)
+        highest = max(highest, float(found.max()))
+    guard = Guard(int(mixtures.guard[side, column]))
+    if guard is Guard.FITTED:
+        middle = np.sqrt(edges[1:] * edges[:-1])
+        for component, (name, colour) in enumerate(
+            (("clean component", look.RIGHT), ("noisy component", look.WRONG))
+        ):
+            expected = _expected(mixtures, column, side, component, edges, len(values))
+            dash = "--" if component else "-"
+            axes.plot(middle, expected, color=colour, lw=1.8, ls=dash, label=name)
+            highest = max(highest, float(expected.max()))
+        turn = boundary(mixtures, column, side, edges)
+        if turn is not None:
+            axes.axvline(turn, color=look.INK, lw=1, ls=":")
+            axes.annotate(
+                "P(clean) = ½", (turn, 1.0), xycoords=axes.get_xaxis_transform(), xytext=(0, 3),
+                textcoords="offset points", ha="center", fontsize=8.5,
+            )  # fmt: skip
+    else:
+        axes.set_title(_WHY[guard], color=look.FAINT)
+    look.plain_log(axes, "x")
+    axes.set_xlim(edges[0], edges[-1])
+    axes.set_yscale("function", functions=(_root, np.square))
+    axes.set_ylim(0, highest * 1.08)
+    axes.set_yticks(_ticks(highest))
+    axes.set_xlabel("binary cross-entropy of the given label")
+    axes.set_ylabel("labels a bin")
+    axes.grid(axis="y")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return figure
+
+
+def boundary(mixtures: Mixtures, column: int, side: int, edges: Numbers) -> float | None:
+    """Find the loss at which P(clean) falls below a half, if it does within `edges`."""
+    only = [column]
+    own = Mixtures(
+        mixtures.share[:, only],
+        mixtures.mean[:, only],
+        mixtures.variance[:, only],
+        mixtures.guard[:, only],
+    )
+    grid = torch.logspace(math.log10(edges[0]), math.log10(edges[-1]), 2000, dtype=torch.float64)
+    clean = own.posterior(grid[:, None], torch.full((len(grid), 1), side))[:, 0]
+    noisy = (clean < 0.5).nonzero().flatten()
+    return float(grid[noisy[0]]) if len(noisy) and int(noisy[0]) > 0 else None
+
+
+def _edges(values: Numbers) -> Numbers:
+    """Make bins of equal width in log loss; what is below a millionth is held there."""
+    low = max(float(values.min(initial=1.0)), 1e-6)
+    high = max(float(values.max(initial=0.0)) * 1.02, low * 10)
+    # Two powers of ten at least, or the axis has too few marks to be read.
+    return np.geomspace(min(low, high / 100), high, _BINS + 1)
+
+
+def _expected(
+    mixtures: Mixtures, column: int, side: int, component: int, edges: Numbers, labels: int
+) -> Numbers:
+    """Count the labels that a Gaussian expects in each bin."""
+    share, mean, variance = (
+        float(part[side, column, component])
+        for part in (mixtures.share, mixtures.mean, mixtures.variance)
+    )
+    scaled = (edges - mean) / math.sqrt(2 * variance)
+    below = np.array([0.5 * (1 + math.erf(place)) for place in scaled])
+    return labels * share * np.diff(below)
+
+
+def _root(values: Numbers) -> Numbers:
+    return np.sqrt(np.maximum(values, 0))
+
+
+def _ticks(highest: float) -> list[int]:
+    """Choose counts that lie well apart on a square-root axis."""
+    every = [scale * digit for scale in (1, 10, 100, 1000, 10_000, 100_000) for digit in (1, 2, 5)]
+    ticks = [0]
+    for count in (count for count in every if count <= highest * 1.05):
+        if math.sqrt(count) - math.sqrt(ticks[-1]) >= 0.11 * math.sqrt(highest):
+            ticks.append(count)
+    return ticks

@@ -1,0 +1,106 @@
+"""Fig. 4: ranks of methods from five perspectives as pentagons, each with its area."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from balancemix.figures import look
+from balancemix.ranking import area
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Ranks = Mapping[str, Mapping[str, float]]
+
+
+@look.styled
+def pentagons(ranks: Ranks, columns: int = 3) -> Figure:
+    """Draw one pentagon a method, the largest first, from {method: {perspective: rank}}."""
+    sizes, methods = areas(ranks), among(ranks)
+    order = sorted(sizes, key=lambda name: -sizes[name])
+    columns = min(columns if len(order) > 4 else 2, len(order))
+    rows = math.ceil(len(order) / columns)
+    figure, every = look.sheet(
+        5.6 / columns * rows, rows, columns, subplot_kw={"projection": "polar"}
+    )
+    for axes in every[len(order) :]:
+        axes.set_visible(False)
+    best = sizes[order[0]]
+    for axes, name in zip(every, order, strict=False):
+        colour = look.BLUE if sizes[name] == best else look.FAINT
+        _grid(axes, {place: f"{place}\n#{rank:g}" for place, rank in ranks[name].items()}, methods)
+        _outline(axes, ranks[name], methods, colour, fill=True)
+        # Above it, not in it: a small pentagon would vanish behind its own area.
+        title = f"{name}  {sizes[name]:.1f}"
+        axes.set_title(title, loc="center", pad=24, fontweight="bold", color=colour)
+    return figure
+
+
+@look.styled
+def overlaid(ranks: Ranks) -> Figure:
+    """Draw the methods' pentagons over one another, the areas in the legend."""
+    sizes, methods = areas(ranks), among(ranks)
+    figure, (axes,) = look.sheet(3.6, subplot_kw={"projection": "polar"})
+    _grid(axes, {place: place for place in next(iter(ranks.values()))}, methods)
+    lines = look.colours(list(ranks))
+    for name in sorted(sizes, key=lambda name: -sizes[name]):
+        colour, dash = lines[name]
+        label = f"{name}  {sizes[name]:.1f}"
+        _outline(axes, ranks[name], methods, colour, label=label, linestyle=dash)
+    figure.legend(loc="outside right upper", title="area")
+    return figure
+
+
+def areas(ranks: Ranks) -> dict[str, float]:
+    """Measure the pentagon of each method among all of them."""
+    methods = among(ranks)
+    return {name: area(list(each.values()), methods) for name, each in ranks.items()}
+
+
+def among(ranks: Ranks) -> int:
+    """Tell how many methods were ranked; some of them may not be shown."""
+    return max(len(ranks), *(math.ceil(r) for each in ranks.values() for r in each.values()))
+
+
+def _angles(corners: int) -> list[float]:
+    return [2 * math.pi * i / corners for i in range(corners)]
+
+
+def _grid(axes: Any, corners: Mapping[str, str], methods: int) -> None:
+    """Draw the web that ranks are read from: the first at the rim, none at the centre."""
+    axes.set_theta_zero_location("N")
+    axes.set_theta_direction(-1)
+    axes.set_ylim(0, methods)
+    axes.set_axis_off()
+    angles = _angles(len(corners))
+    for reach in range(1, methods + 1):
+        wide = 1.0 if reach == methods else 0.5
+        axes.plot([*angles, angles[0]], [reach] * (len(angles) + 1), color=look.GRID, lw=wide)
+    for angle, said in zip(angles, corners.values(), strict=True):
+        axes.plot([angle, angle], [0, methods], color=look.GRID, lw=0.5)
+        side = math.sin(angle)
+        across = "center" if abs(side) < 0.2 else ("left" if side > 0 else "right")
+        up = "bottom" if math.cos(angle) > 0.8 else ("top" if math.cos(angle) < -0.5 else "center")
+        axes.text(
+            angle, methods * (1.12 if up == "center" else 1.06), said, ha=across, va=up,
+            fontsize=7.5, color=look.FAINT, linespacing=1.05,
+        )  # fmt: skip
+
+
+def _outline(
+    axes: Any,
+    ranks: Mapping[str, float],
+    methods: int,
+    colour: str,
+    *,
+    fill: bool = False,
+    **options: Any,
+) -> None:
+    angles = _angles(len(ranks))
+    reach = [methods + 1 - rank for rank in ranks.values()]
+    closed = [*angles, angles[0]], [*reach, reach[0]]
+    axes.plot(*closed, color=colour, lw=1.6, marker="o", ms=2.5, clip_on=False, **options)
+    if fill:
+        axes.fill(*closed, color=colour, alpha=0.2, lw=0)
