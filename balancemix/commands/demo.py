@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> None:
     from balancemix.experiment import prepare
     from balancemix.files import write_text
     from balancemix.findings import audit, score
-    from balancemix.page import render
+    from balancemix.pages.demo import render
     from balancemix.plan import Plan
     from balancemix.progress import progress
     from balancemix.run import Run
