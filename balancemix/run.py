@@ -4,6 +4,7 @@ plan.json           what was run
 noise.json          what noise was added, and the rates that it came to
 log.jsonl           a line an epoch
 metrics.json        last and best scores, quality of the selection
+classes.json        each class's given positives and last AP
 labels.npz          the label table, the model's confidence, names of rows and classes
 truth.npz           the labels before noise, where noise was added; for scoring only
 model.safetensors   the weights
@@ -31,6 +32,7 @@ FILES = (
     "noise.json",
     "log.jsonl",
     "metrics.json",
+    "classes.json",
     "labels.npz",
     "truth.npz",
     "model.safetensors",

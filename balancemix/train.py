@@ -31,7 +31,7 @@ from balancemix.engine import Engine
 from balancemix.errors import InputError
 from balancemix.groups import Groups, class_groups
 from balancemix.methods import Method
-from balancemix.metrics import evaluate
+from balancemix.metrics import average_precision, evaluate
 from balancemix.pilot import explore
 from balancemix.plan import Plan
 from balancemix.prediction import loader, predict, predict_logits, predictions
@@ -79,6 +79,7 @@ def fit(
         show.advance(method.epoch * len(batches))
 
     confidence: Tensor | None = None
+    logits: Tensor | None = None
     said: Said | None
     seen: Said | None
     while method.epoch < epochs:
@@ -112,11 +113,13 @@ def fit(
             run.save_checkpoint({"method": method.state_dict(), **engine.state_dict()})
 
     metrics = summarise(lines)
-    if confidence is None:  # resumed after the last epoch: only the files were missing
+    if confidence is None or logits is None:  # resumed after the last epoch: only files are missing
         confidence = predict(engine.averaged, train.plain, size, workers=workers)
+        logits = predict_logits(engine.averaged, valid.plain, size, workers=workers)
     if run is not None and distributed.rank() == 0:
         run.save_model(method.deliver(engine.weights()))
         run.write_arrays("labels.npz", _record(method.table.matrices(), confidence, train))
+        run.write_json("classes.json", _by_class(logits, train, valid, plan))
         run.write_json("metrics.json", metrics)
     engine.end()
     distributed.wait_for_all()  # the files are there, whoever looks
@@ -179,6 +182,16 @@ def _scores(said: Tensor, valid: Rows, groups: Groups, plan: Plan) -> dict[str, 
         return score(said)
     together = torch.stack(each).double().sigmoid().mean(0)
     return {**score(each[0]), "mAP_ensemble": score(together.logit())["mAP"]}
+
+
+def _by_class(said: Tensor, train: Rows, valid: Rows, plan: Plan) -> dict[str, Any]:
+    """Score each class: its name, given positives in training, and AP in percent, if it has one."""
+    truth = valid.labels if valid.truth is None else valid.truth
+    each = average_precision(said[:, : len(valid.classes)], truth, plan.train.ap)
+    facts = zip(valid.classes, train.labels.sum(0).tolist(), each.tolist(), strict=True)
+    keys = ("name", "positives", "AP")
+    scored = [(name, count, None if math.isnan(ap) else 100 * ap) for name, count, ap in facts]
+    return {"classes": [dict(zip(keys, fact, strict=True)) for fact in scored]}
 
 
 def _selection(
