@@ -21,6 +21,7 @@ and learn which labels to fix.
   balancemix train photos/ --out runs/a    train on a folder of images with labels.csv
   balancemix audit runs/a                  list the labels believed wrong, worst first
   balancemix export runs/a                 write labels.csv with the corrections
+  balancemix report runs/a --open          see curves, classes and findings on one page
   balancemix bench quick                   compare methods, seeds and noises in tables"""
 
 RESUME = "`--resume` goes on from the last epoch"

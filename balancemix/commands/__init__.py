@@ -17,6 +17,7 @@ from balancemix.commands import (
     noise,
     predict,
     presets,
+    report,
     stats,
     train,
 )
@@ -32,5 +33,6 @@ COMMANDS: dict[str, ModuleType] = {
     "audit": audit,
     "export": export,
     "bench": bench,
+    "report": report,
     "presets": presets,
 }

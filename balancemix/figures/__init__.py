@@ -5,5 +5,6 @@ groups     AP and confidence by class frequency, with Pearson's coefficient
 curves     mAP by epoch, last against best; what the minority sampler draws
 classes    how often each class occurs
 mixtures   losses of a class and side, with the two Gaussians fitted to them
+record     all of them that one run has
 look       fonts, colours and sizes; `save` writes SVG and PNG
 """

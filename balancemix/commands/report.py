@@ -1,0 +1,63 @@
+"""`balancemix report`: one page on a run, or on a benchmark of many."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+DESCRIPTION = """\
+write a page on a run or a benchmark: plan, curves, classes, mixtures, findings
+
+The page is one HTML file that opens anywhere, without a network. --figures also stores each of its
+figures as SVG and PNG.
+
+examples:
+  balancemix report runs/photos --open
+  balancemix report bench/ --out page.html --figures figures/"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument(
+        "directory", type=Path, metavar="RUN|BENCH", help="a directory of `train` or of a benchmark"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="page to write (default report.html in it)"
+    )
+    parser.add_argument("--figures", type=Path, metavar="FOLDER", help="also write SVGs and PNGs")
+    parser.add_argument("--open", action="store_true", help="show it in a browser")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Read, draw, write."""
+    from balancemix.errors import InputError
+    from balancemix.files import write_text
+
+    folder, out = arguments.directory, arguments.out or arguments.directory / "report.html"
+    if not folder.is_dir():
+        raise InputError(f"{folder}: is no directory; name one of `train` or of a benchmark")
+    if out.is_dir():
+        raise InputError(f"--out {out}: is a directory; name the page to write, e.g. report.html")
+    if (folder / "bench.json").is_file():
+        from balancemix.pages import bench
+
+        page, figures = bench.render(folder), bench.figures(folder)
+    else:
+        from balancemix.figures.record import every
+        from balancemix.pages import run as of_run
+        from balancemix.record import Record
+        from balancemix.run import Run
+
+        record = Record.read(Run.open(folder))
+        page, figures = of_run.render(record), every(record)
+    write_text(out, page)
+    if arguments.figures is not None:
+        from balancemix.figures.look import save
+
+        for name, figure in figures:
+            save(figure, arguments.figures / name)
+    print(out)
+    if arguments.open:
+        import webbrowser
+
+        webbrowser.open(out.resolve().as_uri())

@@ -1,0 +1,168 @@
+"""Record: all that a finished run left behind, read once for those who report on it."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from balancemix.findings import Finding, audit, table_clean
+from balancemix.gmm import Mixtures, fit_mixtures
+from balancemix.groups import Groups, class_groups
+from balancemix.losses import bce_of_confidence
+from balancemix.metrics import average_precision
+from balancemix.plan import Plan
+from balancemix.run import Run
+
+
+@dataclass(frozen=True)
+class Record:
+    """A run's files as tensors; `truth` is None where no noise was added."""
+
+    run: Run
+    plan: Plan
+    log: list[dict[str, Any]]
+    metrics: dict[str, Any]
+    noise: dict[str, Any]
+    classes: list[str]
+    names: list[str]
+    given: Tensor
+    truth: Tensor | None
+    confidence: Tensor
+    clean: Tensor
+
+    @classmethod
+    def read(cls, run: Run) -> Record:
+        """Read a run that has ended."""
+        metrics, arrays = run.read_json("metrics.json"), run.read_arrays("labels.npz")
+        noisy = (run.path / "noise.json").exists()
+        return cls(
+            run=run,
+            plan=run.plan,
+            log=run.log(),
+            metrics=metrics,
+            noise=run.read_json("noise.json") if noisy else {},
+            classes=arrays["classes"].tolist(),
+            names=arrays["names"].tolist(),
+            given=torch.from_numpy(arrays["given"]),
+            truth=run.truth(),
+            confidence=torch.from_numpy(arrays["confidence"]).float(),
+            clean=torch.from_numpy(arrays["clean"]).float(),
+        )
+
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return str(self.plan.tree()["method"]["name"])
+
+    @cached_property
+    def counts(self) -> Tensor:
+        """Positives of each class in training, true ones where they are known."""
+        return ((self.given if self.truth is None else self.truth) == 1).sum(0)
+
+    @cached_property
+    def groups(self) -> Groups:
+        """The class groups that the run was scored by."""
+        return class_groups(self.counts, self.plan.data.groups)
+
+    @cached_property
+    def ap(self) -> tuple[Tensor, str]:
+        """AP of each class in percent, and of which rows.
+
+        A run from before classes.json has no more than its confidence on the training rows.
+        """
+        if (self.run.path / "classes.json").exists():
+            found = self.run.read_json("classes.json")["classes"]
+            each = [float("nan") if fact["AP"] is None else fact["AP"] for fact in found]
+            return torch.tensor(each, dtype=torch.float64), "test rows"
+        known = self.given if self.truth is None else self.truth
+        return 100 * average_precision(self.confidence, known), "training rows"
+
+    @cached_property
+    def assurance(self) -> tuple[Tensor, Tensor]:
+        """Mean confidence in each class's given positives and negatives (Eq. 2)."""
+        positive = (self.given > 0).double()
+        present = (self.confidence * positive).sum(0) / positive.sum(0)
+        absent = ((1 - self.confidence) * (1 - positive)).sum(0) / (1 - positive).sum(0)
+        return present, absent
+
+    @cached_property
+    def losses(self) -> Tensor:
+        """The loss of every given label."""
+        return bce_of_confidence(self.confidence, self.given)
+
+    @cached_property
+    def mixtures(self) -> Mixtures:
+        """The two mixtures of each class, fitted by the method's settings where it has them."""
+        method = self.plan.method
+        return fit_mixtures(
+            self.losses,
+            self.given,
+            fit=getattr(method, "mixture", "raw"),
+            fewest=getattr(method, "fewest", 10),
+            separation=getattr(method, "separation", 0.0),
+            classes=self.classes,
+        )
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """The labels believed wrong, worst first."""
+        clean = table_clean(self.clean)
+        if clean is None:
+            clean = self.mixtures.posterior(self.losses, self.given)
+        return audit(self.given, self.confidence, clean)
+
+    def telling(self, most: int = 6) -> list[int]:
+        """Choose classes worth a look: the commonest and the rarest that can be judged, the best
+        and the worst AP, then those with most findings.
+        """
+        enough = int(getattr(self.plan.method, "fewest", 10))
+        able = [k for k in range(len(self.classes)) if int(self.given[:, k].sum()) >= enough]
+        able = able or list(range(len(self.classes)))
+        found = torch.bincount(
+            torch.tensor([f.column for f in self.findings], dtype=torch.int64),
+            minlength=len(self.classes),
+        ).tolist()
+        ap = self.ap[0].nan_to_num(50.0).tolist()
+        count = self.counts.tolist()
+        ends = [
+            max(able, key=lambda k: count[k]),
+            min(able, key=lambda k: count[k]),
+            max(able, key=lambda k: ap[k]),
+            min(able, key=lambda k: ap[k]),
+        ]
+        rest = sorted(able, key=lambda k: -found[k])
+        return list(dict.fromkeys([*ends, *rest]))[:most]
+
+    def changed(self) -> dict[str, Any]:
+        """List the settings that are not at their defaults."""
+        default = _flat(Plan.from_tree({"method": {"name": self.method}}).tree())
+        own = _flat(self.plan.tree())
+        return {key: value for key, value in own.items() if value != default.get(key)}
+
+    def commands(self) -> list[str]:
+        """Say what to type to make the run again, and what else it can be asked."""
+        place = str(self.run.path)
+        call = ["balancemix", "train", self.plan.data.path, "--method", self.method]
+        for key, value in self.changed().items():
+            flag = {"noise": "--noise", "seed": "--seed", "train.epochs": "--epochs"}.get(key)
+            word = str(value).lower() if isinstance(value, bool) or value is None else str(value)
+            if key != "data.path":
+                call += [flag, word] if flag else ["--set", f"{key}={word}"]
+        verbs = ("evaluate", "audit", "export", "report")
+        more = [["balancemix", verb, place] for verb in verbs]
+        return [shlex.join(words) for words in ([*call, "--out", place], *more)]
+
+
+def _flat(tree: dict[str, Any], where: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            found |= _flat(value, f"{where}{key}.")
+        else:
+            found[f"{where}{key}"] = value
+    return found
