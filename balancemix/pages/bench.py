@@ -171,7 +171,7 @@ def _pentagons(done: Sequence[Entry]) -> str:
     lacking = [place for place in PERSPECTIVES if place not in seen]
     caption = (
         f"Ranks of the {len(ranks)} methods that have run on all noises (1 is best, at the rim), "
-        "with the areas that they span; the rarest third of the classes without noise is “Imbal.”."
+        "with the areas that they span; few-shot classes without noise are “Imbal.”."
     )
     if lacking:
         caption += f" Not run: {', '.join(lacking)}."
