@@ -55,6 +55,7 @@ class Evidence:
 def weigh(confidence: Tensor, given: Tensor) -> Evidence:
     """Estimate the errors of N×K given labels from confidence in rows that were not trained on.
 
+    >>> import torch
     >>> generator = torch.Generator().manual_seed(0)
     >>> truth = torch.rand(4000, 2, generator=generator) < 0.3
     >>> confidence = (0.2 + 0.6 * truth + 0.2 * torch.rand(4000, 2, generator=generator))

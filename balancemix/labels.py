@@ -48,10 +48,11 @@ class LabelTable:
         """Make the table that believes every given label."""
         if given.ndim != 2:
             raise ValueError(f"labels must be an N×K matrix, not of shape {tuple(given.shape)}")
-        if not bool(((given == 0) | (given == 1)).all()):
-            raise ValueError("labels must be 0 or 1")
-        given = given.to("cpu", torch.int16)
-        return cls((given << _TARGET) + given + (_MOST << _ODDS))
+        for part in torch.split(given, 4096):
+            if not bool(((part == 0) | (part == 1)).all()):
+                raise ValueError("labels must be 0 or 1")
+        code = given.to("cpu", torch.int16, copy=True)
+        return cls(code.mul_(1 + (1 << _TARGET)).add_(_MOST << _ODDS))
 
     def __len__(self) -> int:
         return len(self.code)
@@ -64,7 +65,10 @@ class LabelTable:
     @property
     def given(self) -> Tensor:
         """The labels as annotated."""
-        return (self.code & 1).to(torch.uint8)
+        given = torch.empty(self.code.shape, dtype=torch.uint8)
+        for part, code in zip(torch.split(given, 4096), torch.split(self.code, 4096), strict=True):
+            part.copy_(code & 1)
+        return given
 
     @property
     def target(self) -> Tensor:

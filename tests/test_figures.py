@@ -9,7 +9,7 @@ import torch
 
 from balancemix.figures import classes, curves, groups, look, mixtures, pentagon
 from balancemix.gmm import fit_mixtures
-from balancemix.ranking import area, rank, rankings
+from balancemix.ranking import area, from_all_corners, rank
 
 PLACES = ("Clean", "Mislabel", "Rand. Flip", "Missing", "Imbal.")
 RANKS = {
@@ -95,34 +95,35 @@ def test_a_figure_in_a_page_keeps_its_numbers_and_takes_the_page_s_colours():
 
 
 def test_areas_by_hand():
-    assert area([1, 1, 1, 1], 2) == pytest.approx(8.0)  # a square of diagonal 4
-    assert area([2, 2, 2, 2, 2], 2) == pytest.approx(2.5 * math.sin(math.radians(72)))
-    by_hand = 0.5 * math.sin(math.radians(72)) * (2 * 1 + 1 * 1 + 1 * 2 + 2 * 2 + 2 * 2)
+    by_hand = (2 * 1 + 1 * 1 + 1 * 2 + 2 * 2 + 2 * 2) / (5 * 3 * 3)
     assert pentagon.areas(RANKS)["asl"] == pytest.approx(by_hand)
     # Among seven methods of which two are shown, the reach of a rank is still that of seven.
     shown = {"a": dict.fromkeys(PLACES, 1), "b": dict.fromkeys(PLACES, 7)}
     assert pentagon.areas(shown)["a"] == pytest.approx(area([1] * 5, 7))
 
 
-def test_ranks_are_summed_over_the_columns_of_a_perspective():
+def test_methods_are_ranked_where_all_of_them_have_run():
     assert rank({"a": 2.0, "b": 2.0, "c": 1.0}) == {"a": 1, "b": 1, "c": 3}
-    columns = [
-        ("Mislabel", {"a": 3.0, "b": 2.0, "c": 1.0}),
-        ("Mislabel", {"a": 1.0, "b": 3.0, "c": 2.0}),
-        ("Clean", {"a": 1.0, "b": 2.0, "c": 3.0, "d": 9.0}),
-    ]
-    assert rankings(columns) == {
-        "a": {"Clean": 3, "Mislabel": 2},
-        "b": {"Clean": 2, "Mislabel": 1},
-        "c": {"Clean": 1, "Mislabel": 3},
+    noises = ["none", "mislabel:0.2", "mislabel:0.4"]
+    values = {"a": (1.0, 3.0, 2.0), "b": (2.0, 2.0, 6.0), "c": (3.0, 1.0, 4.0)}
+    scored = {
+        name: {(text, group): score for text, score in zip(noises, own, strict=True)
+               for group in ("All", "Few")}
+        for name, own in values.items()
+    }  # fmt: skip
+    scored["d"] = {("none", "All"): 9.0}
+    assert from_all_corners([scored], noises) == {
+        "a": {"Clean": 3, "Mislabel": 2, "Imbal.": 3},
+        "b": {"Clean": 2, "Mislabel": 1, "Imbal.": 2},
+        "c": {"Clean": 1, "Mislabel": 2, "Imbal.": 1},
     }
-    assert rankings([]) == {}
+    assert from_all_corners([], []) == {}
 
 
 def test_pentagons_name_methods_areas_perspectives_and_ranks():
     text = said(pentagon.pentagons(RANKS))
     for name, size in pentagon.areas(RANKS).items():
-        assert f"{name}  {size:.1f}" in text
+        assert f"{name}  {size:.0%}" in text
     assert "Rand. Flip\n#3" in text
     assert "asl  " in said(pentagon.overlaid(RANKS))
 

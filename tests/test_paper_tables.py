@@ -12,9 +12,10 @@ from balancemix.bench import BenchPlan, jobs, read_bench
 from balancemix.errors import InputError
 from balancemix.paper_tables import Cell, Row, Table, make_tables, write_tables
 from balancemix.paper_tables.beside import beside_tables, paper_numbers, paper_scores
-from balancemix.paper_tables.ranking import area, rank_methods, ranking_table
+from balancemix.paper_tables.ranking import ranking_table
 from balancemix.paper_tables.render import csv_rows, latex, markdown
 from balancemix.paper_tables.table import ranks, spearman
+from balancemix.ranking import area, rank_methods
 from balancemix.settings import read_into
 
 SUFFIX = {"All": "", "Many": "_many", "Medium": "_medium", "Few": "_few"}

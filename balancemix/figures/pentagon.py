@@ -33,7 +33,7 @@ def pentagons(ranks: Ranks, columns: int = 3) -> Figure:
         _grid(axes, {place: f"{place}\n#{rank:g}" for place, rank in ranks[name].items()}, methods)
         _outline(axes, ranks[name], methods, colour, fill=True)
         # Above it, not in it: a small pentagon would vanish behind its own area.
-        title = f"{name}  {sizes[name]:.1f}"
+        title = f"{name}  {sizes[name]:.0%}"
         axes.set_title(title, loc="center", pad=24, fontweight="bold", color=colour)
     return figure
 
@@ -47,7 +47,7 @@ def overlaid(ranks: Ranks) -> Figure:
     lines = look.colours(list(ranks))
     for name in sorted(sizes, key=lambda name: -sizes[name]):
         colour, dash = lines[name]
-        label = f"{name}  {sizes[name]:.1f}"
+        label = f"{name}  {sizes[name]:.0%}"
         _outline(axes, ranks[name], methods, colour, label=label, linestyle=dash)
     figure.legend(loc="outside right upper", title="area")
     return figure

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from balancemix import noise
 from balancemix.errors import InputError
 from balancemix.figures.curves import learning
 from balancemix.figures.pentagon import pentagons
@@ -26,7 +25,7 @@ from balancemix.pages.shell import (
     table,
 )
 from balancemix.plan import read_tree
-from balancemix.ranking import KINDS, PERSPECTIVES, rankings
+from balancemix.ranking import CORNERS, from_all_corners
 from balancemix.run import Run
 
 if TYPE_CHECKING:
@@ -99,16 +98,12 @@ def figures(path: Path) -> Iterator[tuple[str, Figure]]:
 
 def ranked(done: Sequence[Entry]) -> dict[str, dict[str, int]]:
     """Rank the variants from each of the paper's perspectives that the runs show."""
-    columns = []
+    scored: dict[str, dict[tuple[str, str], float]] = {}
     for text, runs in _by_noise(done).items():
-        place = KINDS.get(noise.parse(text).kind)
-        means = {name: mean for name, (mean, _) in mean_scores(runs, "mAP").items()}
-        if place is not None:
-            columns.append((place, means))
-        if place == "Clean":
-            rare = {name: mean for name, (mean, _) in mean_scores(runs, "mAP_few").items()}
-            columns.append(("Imbal.", rare))
-    return rankings(columns)
+        for group, key in (("All", "mAP"), ("Few", "mAP_few")):
+            for name, (mean, _) in mean_scores(runs, key).items():
+                scored.setdefault(name, {})[text, group] = mean
+    return from_all_corners([scored], _noises(done))
 
 
 def mean_scores(runs: Sequence[Entry], key: str) -> dict[str, tuple[float, float | None]]:
@@ -168,10 +163,11 @@ def _pentagons(done: Sequence[Entry]) -> str:
         said = "Ranks need two methods or more that have run on three perspectives or more."
         return section("Ranks", paragraph(said))
     seen = next(iter(ranks.values()))
-    lacking = [place for place in PERSPECTIVES if place not in seen]
+    lacking = [place for place in CORNERS if place not in seen]
     caption = (
         f"Ranks of the {len(ranks)} methods that have run on all noises (1 is best, at the rim), "
-        "with the areas that they span; few-shot classes without noise are “Imbal.”."
+        "with the share of the whole pentagon that they span; few-shot classes without noise are "
+        "“Imbal.”."
     )
     if lacking:
         caption += f" Not run: {', '.join(lacking)}."

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from balancemix.errors import InputError
-from balancemix.paper_tables.ranking import Scores
 from balancemix.paper_tables.results import GROUPS, heading
 from balancemix.paper_tables.table import Cell, Row, Table, ranks, spearman
+from balancemix.ranking import Scores
 from balancemix.wording import suggest
 
 FILE = Path(__file__).parent.parent / "paper_numbers.toml"

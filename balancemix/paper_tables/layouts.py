@@ -16,9 +16,10 @@ from pathlib import Path
 from balancemix import noise
 from balancemix.bench import BenchPlan, Layout, Variant, data_slug, slug
 from balancemix.paper_tables.beside import beside_tables, paper_numbers, paper_scores
-from balancemix.paper_tables.ranking import Scores, ranking_table
+from balancemix.paper_tables.ranking import ranking_table
 from balancemix.paper_tables.results import GROUPS, Results, When, heading, level, read_results
 from balancemix.paper_tables.table import Cell, Row, Table
+from balancemix.ranking import Scores
 
 BOTH: tuple[When, ...] = ("last", "best")
 QUALITY = {  # heading: key in the log, and in the paper's numbers
