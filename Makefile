@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check slow results clean
+.PHONY: demo test check slow results bench clean
 
 demo: .venv/ready
 	$(BIN)/balancemix demo --out demo
@@ -17,6 +17,9 @@ slow: .venv/ready
 
 results: .venv/ready
 	$(BIN)/python benchmarks/results.py
+
+bench: .venv/ready
+	$(BIN)/python benchmarks/performance.py
 
 # Installed once, and again only when what is to be installed changes.
 .venv/ready: pyproject.toml
