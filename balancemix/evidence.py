@@ -27,7 +27,7 @@ from torch import Tensor
 _END = 0.2
 
 # Fewer positives than this decide nothing.
-_FEWEST = 100
+FEWEST = 100
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Evidence:
         image is left (1.9 in truth).
         """
         surely = self.wrong - 2 * self.error
-        return self.positives >= _FEWEST and surely < 1 / 8 and self.missing > 2
+        return self.positives >= FEWEST and surely < 1 / 8 and self.missing > 2
 
 
 def weigh(confidence: Tensor, given: Tensor) -> Evidence:

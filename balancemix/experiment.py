@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from balancemix import distributed, noise
+from balancemix import distributed, noise, pilot
 from balancemix.data import FeatureRows, Rows, Splits, load
 from balancemix.data.dry import RandomImages
 from balancemix.data.stored import channel_statistics
@@ -45,7 +45,8 @@ class Experiment:
     def steps(self) -> int:
         """How many batches the whole training takes."""
         train = self.plan.train
-        return train.epochs * math.ceil(len(self.train) / train.batch_size)
+        batches = train.epochs * math.ceil(len(self.train) / train.batch_size)
+        return batches + pilot.steps(self.train, self.plan)
 
     def make_model(self) -> nn.Module:
         """Build a new model for these rows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import warnings
 from collections.abc import Callable
 
@@ -10,16 +11,19 @@ import torch
 from torch import nn
 
 from balancemix.data.dataset import Rows
-from balancemix.evidence import Evidence, weigh
+from balancemix.evidence import FEWEST, Evidence, weigh
 from balancemix.methods import Mixup
 from balancemix.methods.base import warm_epochs
 from balancemix.plan import Plan
 from balancemix.prediction import predict
+from balancemix.progress import Progress
 
 _UNSEEN = 0.1
 
 
-def explore(make_model: Callable[[], nn.Module], train: Rows, plan: Plan) -> Evidence:
+def explore(
+    make_model: Callable[[], nn.Module], train: Rows, plan: Plan, progress: Progress | None = None
+) -> Evidence:
     """Train on nine tenths of the rows, half as long as a warm-up, and weigh the others' labels.
 
     What the real training does afterwards does not depend on it but through what is chosen: no
@@ -27,14 +31,34 @@ def explore(make_model: Callable[[], nn.Module], train: Rows, plan: Plan) -> Evi
     """
     from balancemix.train import fit  # which calls this
 
-    order = torch.randperm(len(train), generator=torch.Generator().manual_seed(plan.seed))
-    unseen, seen = order.tensor_split([int(_UNSEEN * len(train))])
-    epochs = max(warm_epochs(None, plan.train.epochs) // 2, 1)
+    kept, seen = _divided(train, plan.seed)
+    given = int(kept.labels.sum())
+    if given < FEWEST:  # whatever a pilot said, nothing would follow
+        return Evidence(given, 0.0, 0.0)
     pilot = copy.deepcopy(plan)
-    pilot.method, pilot.train.epochs, pilot.train.track = Mixup(), epochs, None
+    pilot.method, pilot.train.epochs, pilot.train.track = Mixup(), _epochs(plan), None
     pilot.train.batch_size = min(plan.train.batch_size, len(seen))
-    kept = train.subset(unseen)
     with warnings.catch_warnings():  # of classes without positives among few rows: no wonder
         warnings.simplefilter("ignore", UserWarning)
-        model, _ = fit(make_model, train.subset(seen), kept, pilot)
+        model, _ = fit(make_model, seen, kept, pilot, progress=progress)
     return weigh(predict(model, kept.plain, plan.train.batch_size), kept.labels)
+
+
+def steps(train: Rows, plan: Plan) -> int:
+    """Count the batches of the pilot that a plan asks for, if it does."""
+    if not plan.method.unsettled:
+        return 0
+    kept, seen = _divided(train, plan.seed)
+    size = min(plan.train.batch_size, max(len(seen), 1))
+    return _epochs(plan) * math.ceil(len(seen) / size) if int(kept.labels.sum()) >= FEWEST else 0
+
+
+def _divided(train: Rows, seed: int) -> tuple[Rows, Rows]:
+    """Draw the rows that a pilot does not see, and the others."""
+    order = torch.randperm(len(train), generator=torch.Generator().manual_seed(seed))
+    unseen, seen = order.tensor_split([int(_UNSEEN * len(train))])
+    return train.subset(unseen), train.subset(seen)
+
+
+def _epochs(plan: Plan) -> int:
+    return max(warm_epochs(None, plan.train.epochs) // 2, 1)

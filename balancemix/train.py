@@ -25,14 +25,13 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
-from balancemix import distributed
+from balancemix import distributed, pilot
 from balancemix.data.dataset import ImageRows, Rows
 from balancemix.engine import Engine
 from balancemix.errors import InputError
 from balancemix.groups import Groups, class_groups
 from balancemix.methods import Method
 from balancemix.metrics import average_precision, evaluate
-from balancemix.pilot import explore
 from balancemix.plan import Plan
 from balancemix.prediction import loader, predict, predict_logits, predictions
 from balancemix.progress import Progress, Silent
@@ -64,8 +63,10 @@ def fit(
     epochs, size, workers = plan.train.epochs, plan.train.batch_size, loading_processes(plan, train)
     method = plan.method.start(train.labels, epochs, plan.seed)
     state, lines = run.stored() if run is not None else (None, [])
-    if method.unsettled and state is None:
-        method.settle(explore(make_model, train, plan))
+    if state is not None:
+        show.advance(pilot.steps(train, plan))
+    elif method.unsettled:
+        method.settle(pilot.explore(make_model, train, plan, show))
     torch.manual_seed(plan.seed)
     engine = Engine(method.build(make_model), plan, run)
     truth = train.labels if train.truth is None else train.truth
@@ -94,9 +95,12 @@ def fit(
         scored = engine.averaged
         said, seen = None, None  # by batches: only the record at the end wants all of it at once
         if epoch + 1 == epochs:
-            said = confidence = predict(method.witness(scored), train.plain, size, workers=workers)
-        elif method.needs_confidence:
-            said = predictions(method.witness(scored), train.plain, size, workers=workers)
+            confidence = predict(method.witness(scored), train.plain, size, workers=workers)
+        if method.needs_confidence:
+            shown = train.with_views(method.confidence_views, seed)
+            said = predictions(method.witness(scored), shown, size, workers=workers)
+        if confidence is not None and not method.confidence_views:
+            said = confidence
         if method.needs_views:
             seen = predictions(scored, train.with_views(2, seed), size, workers=workers)
         line |= method.end_epoch(said, seen)

@@ -20,6 +20,7 @@ import torch
 
 from balancemix import distributed
 from balancemix.data import FeatureRows
+from balancemix.labels import LabelTable
 from balancemix.model import build_model
 from balancemix.plan import Plan
 from balancemix.train import fit
@@ -56,7 +57,7 @@ def train(options: argparse.Namespace, out: Path) -> None:
         torch.save({**kept, "seconds": metrics["seconds_per_epoch"]}, out)
 
 
-def compare(options: argparse.Namespace) -> dict[str, float]:
+def compare(options: argparse.Namespace) -> dict[str, float | str]:
     """Train both ways and measure."""
     results = []
     given = sys.argv[1:]
@@ -69,8 +70,11 @@ def compare(options: argparse.Namespace) -> dict[str, float]:
             results.append(torch.load(out))
     one, two = results
     weights = one["weights"].items()
-    differing = [(one["table"][key] != two["table"][key]) for key in ("target", "status")]
+    tables = [LabelTable(**end["table"]) for end in (one, two)]
+    differing = [getattr(tables[0], key) != getattr(tables[1], key) for key in ("target", "status")]
     return {
+        "benchmark": "ddp",
+        "case": "epoch of two processes against one, features",
         "rows": options.rows,
         "batch_size": options.batch_size,
         "hidden": options.hidden,
@@ -82,7 +86,7 @@ def compare(options: argparse.Namespace) -> dict[str, float]:
             for name, weight in weights
         ),
         "labels_decided_differently": int((differing[0] | differing[1]).sum()),
-        "labels": one["table"]["given"].numel(),
+        "labels": tables[0].code.numel(),
     }
 
 

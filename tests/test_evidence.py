@@ -1,17 +1,20 @@
 """How many labels are wrong or missing, judged by rows that a pilot was not trained on."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from balancemix import train
+from balancemix import pilot
 from balancemix.data import FeatureRows
 from balancemix.evidence import Evidence, weigh
 from balancemix.methods import BalanceMix
 from balancemix.noise import parse
 from balancemix.pilot import explore
 from balancemix.plan import Plan
+from balancemix.progress import Silent
 from balancemix.run import Run
 from balancemix.train import fit
 from tests.test_methods import EPOCHS, make_data
@@ -137,6 +140,27 @@ def test_a_pilot_tells_what_is_wrong_with_the_labels(noise, trusted):
     assert evidence.positives == pytest.approx(int(given.sum()) / 10, rel=0.2)
 
 
+def test_a_pilot_s_batches_are_counted():
+    class Count(Silent):
+        steps = 0
+
+        def advance(self, steps=1):
+            self.steps += steps
+
+    data, plan, show = rows(), small(), Count()
+    wanted = pilot.steps(data, plan) + 4 * math.ceil(len(data) / 32)
+    fit(linear, data, data, plan, progress=show)
+    assert show.steps == wanted > 4 * math.ceil(len(data) / 32)
+    assert pilot.steps(data, small(epsilon=0.9, trust_positives=False)) == 0
+
+
+def test_too_few_rows_are_not_explored():
+    few = rows().subset(torch.arange(50))
+    evidence = explore(None, few, small())  # no model is made
+    assert evidence.positives < 100
+    assert not evidence.only_missing
+
+
 def test_what_is_chosen_is_all_that_a_pilot_leaves_behind():
     data = rows()
     by_hand = small(epsilon=0.975, trust_positives=False)
@@ -157,7 +181,7 @@ def test_what_was_chosen_is_logged_and_not_asked_again(tmp_path, monkeypatch):
     def never(*_):
         raise AssertionError("a resumed run was explored again")
 
-    monkeypatch.setattr(train, "explore", never)
+    monkeypatch.setattr(pilot, "explore", never)
     (run.path / "metrics.json").unlink()
     again = small()
     fit(linear, data, data, again, run)

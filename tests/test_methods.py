@@ -442,9 +442,9 @@ def test_mode_epoch_wants_views_at_the_end_of_the_warm_up_and_after():
     training = Training(method, make_data()[0])
     wanted = []
     for _ in range(EPOCHS):
-        wanted.append((method.views, method.needs_views))
+        wanted.append((method.views, method.confidence_views, method.needs_views))
         training.epoch()
-    assert wanted == [(1, False), (1, True), (1, True)]
+    assert wanted == [(1, 0, False), (1, 2, False), (1, 2, False)]
 
 
 def test_labels_are_judged_from_the_last_epoch_of_the_warm_up_on():

@@ -80,6 +80,13 @@ def test_balancemix_learns_the_same_from_batches(options):
         torch.testing.assert_close(second.odds, first.odds, rtol=1e-12, atol=0)
 
 
+def test_batches_that_leave_rows_out_are_refused():
+    given, confidence, _ = drawn()
+    method = BalanceMix(warmup=0).start(given, 4)
+    with pytest.raises(ValueError, match="of 70 rows, not 600"):
+        method.end_epoch(dealt(confidence[:70]))
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_takes_batches(name):
     x, labels = make_data()

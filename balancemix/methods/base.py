@@ -85,6 +85,11 @@ class Method:
         return False
 
     @property
+    def confidence_views(self) -> int:
+        """Count the augmented views that `end_epoch`'s confidence is the mean of; 0 is plain."""
+        return 0
+
+    @property
     def needs_views(self) -> bool:
         """Does this epoch's end want the confidence on augmented views too?"""
         return False
