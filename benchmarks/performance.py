@@ -56,7 +56,7 @@ def measure(name: str) -> list[str]:
 def row(facts: dict[str, Any]) -> str:
     """Write a line of the table."""
     name, case = facts.pop("benchmark"), facts.pop("case")
-    required, met = facts.pop("requirement", "–"), facts.pop("met", None)
+    required, met = facts.pop("requirement", None) or "–", facts.pop("met", None)
     measured = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in facts.items())
     answer = "–" if met is None else "yes" if met else "**no**"
     return f"| {name} | {case} | {measured} | {required} | {answer} |"

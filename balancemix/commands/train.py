@@ -61,8 +61,8 @@ FLAGS: list[tuple[str, str, dict[str, Any]]] = [
     ("--groups", "data.groups", {"help": "class groups: auto (thirds) or paper"}),
     ("--warmup", "method.warmup", {"type": int, "help": "epochs before labels are managed"}),
     ("--alpha", "method.alpha", {"type": float, "help": "of Mixup's Beta (default 4)"}),
-    ("--epsilon", "method.epsilon", {"type": number, "help": "re-labelling threshold (0.975), "
-                                                             "or auto"}),
+    ("--epsilon", "method.epsilon", {"type": number, "help": "re-labelling threshold, "
+                                                             "auto (0.975) or a number"}),
     ("--mode", "method.mode", {"help": "re-label online (default) or once an epoch"}),
     ("--clip", "train.clip", {"type": float, "help": "largest gradient norm"}),
     ("--accumulate", "train.accumulate", {"type": int, "help": "batches a step"}),

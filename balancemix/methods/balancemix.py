@@ -47,11 +47,11 @@ class BalanceMix(Method):
 
     warmup: epochs on given labels, mixed as in Algorithm 1; None is a fifth of all.
     alpha: of the Beta distribution that λ comes from. lambda_per: one λ a "batch" or a "pair".
-    epsilon: confidence beyond which a doubted label is re-labelled (the paper's is 0.55 for single
-    positives); "auto" is left to `settle`.
+    epsilon: confidence beyond which a doubted label is re-labelled. The paper's is 0.975, and 0.55
+    for single positives; "auto" is 0.975 (see `settle`).
     mode: re-label in each step ("online", Algorithm 1) or once an epoch ("epoch", cheaper).
     trust_positives: given positives are never doubted (for data whose labels are only missing);
-    "auto" is left to `settle`, and until then they are doubted.
+    "auto" is left to `settle`, which a pilot calls, and they are doubted until then.
     score, power: see `minority_odds`. mixture, fewest, separation: see `fit_mixtures`.
     relabel_weight: re-labelled labels count fully ("one") or by their "confidence".
     blend: mix the weights of the two rows as their labels are, rather than use the random row's.
@@ -67,9 +67,9 @@ class BalanceMix(Method):
     warmup: int | None = None
     alpha: float = 4.0
     lambda_per: Literal["batch", "pair"] = "batch"
-    epsilon: float | Literal["auto"] = 0.975
+    epsilon: float | Literal["auto"] = "auto"
     mode: Literal["online", "epoch"] = "online"
-    trust_positives: bool | Literal["auto"] = False
+    trust_positives: bool | Literal["auto"] = "auto"
     score: Score = "paper"
     power: float = 1.0
     mixture: Fit = "raw"
@@ -102,7 +102,7 @@ class BalanceMix(Method):
     @property
     def unsettled(self) -> bool:
         """Is something left to be chosen from the data?"""
-        return self.select and not self.found and "auto" in (self.epsilon, self.trust_positives)
+        return self.select and not self.found and self.trust_positives == "auto"
 
     def settle(self, evidence: Evidence) -> None:
         """Choose what was left to the data: positives are trusted where labels are only missing.
