@@ -74,8 +74,12 @@ def fit(
     batches = method.batches(size, plan.seed, rank=distributed.rank(), world=distributed.world())
     engine.schedule(epochs * len(batches))
     if state is not None:
-        method.load_state_dict(state["method"])
-        engine.load_state_dict(state)
+        try:
+            method.load_state_dict(state["method"])
+            engine.load_state_dict(state)
+        except (KeyError, TypeError) as error:
+            where = run.path / "checkpoint.pt" if run is not None else "the checkpoint"
+            raise InputError(f"{where}: is of another version; --force begins anew") from error
         lines = lines[: method.epoch]
         show.advance(method.epoch * len(batches))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from balancemix.cli import main
 from balancemix.errors import InputError
 from balancemix.experiment import prepare, trained_model
 from balancemix.methods import METHODS
@@ -211,6 +212,20 @@ def test_a_loss_that_is_not_finite_is_one_clear_line(tiny):
     experiment = prepare(plan)
     with pytest.raises(InputError, match=r"loss of epoch \d is not finite: lower --lr"):
         fit(experiment.make_model, experiment.train, experiment.test, plan)
+
+
+def test_a_checkpoint_of_another_version_is_refused_in_one_line(tiny, tmp_path, capsys):
+    call = ["train", str(tiny), "--epochs", "2", "--batch-size", "16", "--out", str(tmp_path / "a")]
+    assert main([*call, "--set", "model.hidden=8"]) == 0
+    run = Run(tmp_path / "a")
+    (run.path / "metrics.json").unlink()
+    state = torch.load(run.path / "checkpoint.pt", weights_only=True)
+    state["method"]["table"] = {"given": torch.zeros(3, 2)}
+    run.save_checkpoint(state)
+    capsys.readouterr()
+    assert main(["train", "--resume", "--out", str(run.path)]) == 2
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert said.endswith("checkpoint.pt: is of another version; --force begins anew")
 
 
 def test_a_run_from_before_a_setting_was_added_can_be_resumed(tiny, tmp_path):
