@@ -10,8 +10,10 @@ the negatives that stand among them are positives without a label.
     missing = (1 − wrong) · #(negatives above the fifth) / (#positives / 5)
 
 These are slopes at the two ends of the ROC curve: the mixture proportions that Scott, Blanchard
-and Handy (COLT 2013) show to be the largest that the data allow. Both are upper bounds, `missing`
-a loose one: a class that is hard to recognise has confident negatives of its own.
+and Handy (COLT 2013) show to be the largest that the data allow. They are upper bounds if errors
+fall on any row alike, `missing` a loose one: a class that is hard to recognise has confident
+negatives of its own. Errors that prefer certain rows are found in part (strips of digits with 39 %
+of wrong positives: 19 %).
 
 On rows that were trained on they say nothing: a network that has seen a wrong label a few times
 is surer of it than of any negative.

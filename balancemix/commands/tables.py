@@ -80,7 +80,7 @@ def judgement(line: Mapping[str, Any]) -> str:
     trust = "trusted" if line["trust_positives"] else "doubted like all labels"
     return (
         f"labels: by {line['positives']:,} positives of rows that a pilot had not seen, "
-        f"up to {line['wrong']:.0%} (± {line['error']:.0%}) of the given ones are wrong, "
+        f"about {line['wrong']:.0%} (± {line['error']:.0%}) of the given ones look wrong, "
         f"and up to {line['missing']:.1f} are missing for each that is given. "
         f"Positives are {trust}, epsilon {line['epsilon']:g}"
     )
