@@ -19,6 +19,7 @@ from balancemix.allocator import keep_freed_memory
 from balancemix.batchnorm import level_statistics, share_statistics
 from balancemix.errors import InputError
 from balancemix.plan import Plan, TrainPlan
+from balancemix.settings import flat
 from balancemix.wording import suggest
 
 if TYPE_CHECKING:
@@ -46,7 +47,11 @@ class Engine:
             kwargs_handlers=[DistributedDataParallelKwargs(broadcast_buffers=False)],
         )
         if self.tracked and run is not None:
-            self.accelerator.init_trackers("balancemix", config=_flat(plan.tree()))
+            # Trackers take numbers and words; lists and nothing are written out.
+            plain = (int, float, str)
+            settings = flat(plan.tree()).items()
+            config = {key: v if isinstance(v, plain) else str(v) for key, v in settings}
+            self.accelerator.init_trackers("balancemix", config=config)
         if train.sync_batchnorm and distributed.world() > 1:
             model = share_statistics(model)
         if self.accelerator.device.type == "cpu":
@@ -176,15 +181,3 @@ def _optimiser(model: nn.Module, train: TrainPlan) -> torch.optim.Optimizer:
         weight_decay=train.weight_decay,
         fused=True,
     )
-
-
-def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in tree.items():
-        if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{key}.")
-        else:
-            flat[prefix + key] = (
-                value if isinstance(value, int | float | str | bool) else str(value)
-            )
-    return flat

@@ -66,8 +66,9 @@ class LabelTable:
     def given(self) -> Tensor:
         """The labels as annotated."""
         given = torch.empty(self.code.shape, dtype=torch.uint8)
-        for part, code in zip(torch.split(given, 4096), torch.split(self.code, 4096), strict=True):
-            part.copy_(code & 1)
+        for start in range(0, len(self), 4096):
+            rows = slice(start, start + 4096)
+            given[rows] = self.as_given(rows)
         return given
 
     @property
@@ -118,6 +119,10 @@ class LabelTable:
             None if matrix is None else matrix[index] for matrix in (self.soft, self.set_weight)
         )
         return self._target(code, soft).to(device), self._weight(code, weight).to(device)
+
+    def as_given(self, rows: Tensor | slice) -> Tensor:
+        """Look up the given labels of some rows, B×K."""
+        return (self.code[rows] & 1).to(torch.uint8)
 
     def doubts(self, rows: Tensor | slice) -> tuple[Tensor, Tensor]:
         """Look up given and clean of some rows, both B×K."""

@@ -17,6 +17,7 @@ from balancemix.losses import bce_of_confidence
 from balancemix.metrics import average_precision
 from balancemix.plan import Plan
 from balancemix.run import Run
+from balancemix.settings import flat
 
 
 @dataclass(frozen=True)
@@ -140,8 +141,8 @@ class Record:
 
     def changed(self) -> dict[str, Any]:
         """List the settings that are not at their defaults."""
-        default = _flat(Plan.from_tree({"method": {"name": self.method}}).tree())
-        own = _flat(self.plan.tree())
+        default = flat(Plan.from_tree({"method": {"name": self.method}}).tree())
+        own = flat(self.plan.tree())
         return {key: value for key, value in own.items() if value != default.get(key)}
 
     def commands(self) -> list[str]:
@@ -156,13 +157,3 @@ class Record:
         verbs = ("evaluate", "audit", "export", "report")
         more = [["balancemix", verb, place] for verb in verbs]
         return [shlex.join(words) for words in ([*call, "--out", place], *more)]
-
-
-def _flat(tree: dict[str, Any], where: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            found |= _flat(value, f"{where}{key}.")
-        else:
-            found[f"{where}{key}"] = value
-    return found

@@ -60,6 +60,20 @@ def put(tree: dict[str, Any], path: list[str], value: Any) -> None:
     tree[path[-1]] = value
 
 
+def flat(tree: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+    """Name every value of a tree of sections by its path.
+
+    >>> flat({"train": {"epochs": 3}, "seed": 0})
+    {'train.epochs': 3, 'seed': 0}
+    """
+    found: dict[str, Any] = {}
+    for key, value in tree.items():
+        found |= (
+            flat(value, f"{where}{key}.") if isinstance(value, Mapping) else {where + key: value}
+        )
+    return found
+
+
 def _fitting(hint: Any, value: Any, name: str) -> Any:
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):

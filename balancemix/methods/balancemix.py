@@ -243,8 +243,7 @@ class BalanceMix(Method):
         table, statistics = self.table, Statistics.empty(self.table.shape[1], losses=judging)
         own = torch.zeros(len(table), dtype=torch.bool)
         for index, said in by_batches(confidence, table.shape):
-            given, _ = table.doubts(index)
-            statistics.update(said, given)
+            statistics.update(said, table.as_given(index))
             own[index] = True
             if judging:
                 table.note(index, said)
