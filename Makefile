@@ -17,6 +17,7 @@ slow: .venv/ready
 
 results: .venv/ready
 	$(BIN)/python benchmarks/results.py
+	$(BIN)/python benchmarks/pilots.py
 
 bench: .venv/ready
 	$(BIN)/python benchmarks/performance.py

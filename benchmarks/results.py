@@ -30,11 +30,11 @@ NAMES = {"bce": "BCE", "mixup": "BCE + Mixup", "balancemix": "BalanceMix"}
 # BalanceMix with settings left to the data, and as the paper sets them for each kind of noise.
 AUTO = ("--epsilon", "auto", "--set", "method.trust_positives=auto")
 PAPER = ("--epsilon", "0.975", "--set", "method.trust_positives=false")
+BY_HAND = ("--epsilon", "0.55", "--set", "method.trust_positives=true")
 VARIANTS: dict[str, Callable[[str], tuple[str, ...]]] = {
     "auto": lambda noise: AUTO,
     "by hand": lambda noise: BY_HAND if noise == "single" else PAPER,
 }
-BY_HAND = ("--epsilon", "0.55", "--set", "method.trust_positives=true")
 
 
 @dataclass(frozen=True)
