@@ -364,7 +364,7 @@ def test_mixup_equals_equation_1_on_rows_mixed_with_a_permutation():
 
 
 @pytest.mark.parametrize("switch", ["mix", "minority", "select", "relabel", "reweight"])
-@pytest.mark.parametrize("mode", ["online", "epoch"])
+@pytest.mark.parametrize("mode", ["online", "epoch", "paper"])
 def test_each_switch_alone_changes_the_result(switch, mode):
     full, without = (
         trained("balancemix", mode=mode),
@@ -519,7 +519,8 @@ def some_mixtures():
 def known_case(**options):
     """A method past its warm-up with random P(clean), a model, and a batch of 4 + 4 rows."""
     x, labels = make_data(1)
-    method = BalanceMix(**{"warmup": 0, "epsilon": 0.52} | options).start(labels, EPOCHS)
+    kept = {"warmup": 0, "epsilon": 0.52, "mode": "paper"}
+    method = BalanceMix(**kept | options).start(labels, EPOCHS)
     generator = torch.Generator().manual_seed(2)
     clean = torch.rand(N, K, generator=generator)
     clean[7] = 0.9  # a row of which nothing is doubted
@@ -540,7 +541,7 @@ def refined(method, model, views, index):
 
 @pytest.mark.parametrize("pairs", [1, 4])
 @pytest.mark.parametrize("views", [1, 2])
-def test_online_loss_equals_equation_10(views, pairs):
+def test_paper_mode_loss_equals_equation_10(views, pairs):
     method, model, x, index = known_case(lambda_per="pair" if pairs > 1 else "batch")
     first, second = x[index], x[index] + (0.5 if views == 2 else 0.0)
     Y, reliability, p_G, _ = refined(method, model, (first, second), index)
@@ -550,6 +551,23 @@ def test_online_loss_equals_equation_10(views, pairs):
         confidence_of(model), first[:4], Y[:4], first[4:], Y[4:], lam, reliability[:4], p_G[:4]
     )
     got = method.loss(model, [first, second] if views == 2 else first, index)
+    assert got.item() == pytest.approx(want, rel=1e-5)
+
+
+@pytest.mark.parametrize("pairs", [1, 4])
+def test_online_loss_is_equation_10_with_minority_labels_of_the_table(pairs):
+    method, model, x, index = known_case(mode="online", lambda_per="pair" if pairs > 1 else "batch")
+    target = method.table.target
+    target[index[4:]] = 1 - target[index[4:]]  # as if all of them had been re-labelled
+    method.table.target = target
+    first, second = x[index], x[index] + 0.5
+    Y, reliability, p_G, _ = refined(method, model, (first, second), index)
+    Y[4:] = method.table.target[index[4:]]
+    lam = lambda_of(method, pairs) if pairs > 1 else [lambda_of(method)] * 4
+    want = reference.loss(
+        confidence_of(model), first[:4], Y[:4], first[4:], Y[4:], lam, reliability[:4], p_G[:4]
+    )
+    got = method.loss(model, [first, second], index)
     assert got.item() == pytest.approx(want, rel=1e-5)
 
 
@@ -612,7 +630,7 @@ def test_epoch_mode_equals_equations_2_to_10_from_confidences_to_loss(pairs):
     assert got.item() == pytest.approx(want, rel=1e-3)
 
 
-@pytest.mark.parametrize("mode", ["online", "epoch"])
+@pytest.mark.parametrize("mode", ["online", "epoch", "paper"])
 def test_reliability_and_weights_come_from_the_random_row_alone(mode):
     def loss(rows, **options):
         """The loss when the P(clean) of the ambiguous labels of `rows` is halved."""
@@ -653,13 +671,14 @@ def test_a_partner_permuted_within_the_batch_brings_labels_but_no_weights():
 def echo_case(**options):
     """Row 0 of a model that says what it is shown: three doubted labels, one clean, one doubted."""
     labels = torch.tensor([[0, 1, 0, 1, 1]] * N)
-    method = BalanceMix(**{"warmup": 0, "epsilon": 0.8} | options).start(labels, EPOCHS)
+    kept = {"warmup": 0, "epsilon": 0.8, "mode": "paper"}
+    method = BalanceMix(**kept | options).start(labels, EPOCHS)
     method.table.clean = torch.tensor([[0.1, 0.2, 0.3, 0.9, 0.4]]).repeat(N, 1)
     method.mixtures, method.epoch = some_mixtures(), 1
     return method
 
 
-def test_online_re_labelling_goes_by_the_mean_of_both_views():
+def test_re_labelling_goes_by_the_mean_of_both_views():
     method = echo_case()
     first = torch.tensor([[0.99, 0.01, 0.99, 0.01, 0.99]])
     second = torch.tensor([[0.70, 0.30, 0.55, 0.01, 0.90]])  # means 0.845, 0.155, 0.77, 0.01, 0.945
@@ -702,7 +721,7 @@ def test_rows_without_doubted_labels_are_not_forwarded():
     assert shown == [6]  # two views of three rows, then none
 
 
-@pytest.mark.parametrize("mode", ["online", "epoch"])
+@pytest.mark.parametrize("mode", ["online", "epoch", "paper"])
 def test_re_labelling_off_leaves_clean_and_ambiguous_labels(mode):
     x, labels = make_data()
     method = make_method("balancemix", labels, relabel=False, mode=mode)

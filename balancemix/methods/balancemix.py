@@ -12,9 +12,9 @@ from the minority sampler, otherwise it is a permutation of the batch), `select`
 mixtures), `relabel` (Eq. 9) and `reweight` (ambiguous labels by P(clean) rather than dropped).
 With `mix` and `select` off it is BCE; with `minority` and `select` off it is Mixup.
 
-Cost: a forward pass over the data each epoch and, after the warm-up, a forward pass of both views
-of the rows with doubted labels in each step (mode "online"), or of all rows once an epoch
-(mode "epoch").
+Cost: a forward pass over the data each epoch and, after the warm-up, forward passes of two views
+in each step, of the random rows (mode "online") or of all its rows (mode "paper", Algorithm 1), or
+of all rows once an epoch (mode "epoch").
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class BalanceMix(Method):
     alpha: of the Beta distribution that λ comes from. lambda_per: one λ a "batch" or a "pair".
     epsilon: confidence beyond which a doubted label is re-labelled. The paper's is 0.975, and 0.55
     for single positives; "auto" is 0.975 (see `settle`).
-    mode: re-label in each step ("online", Algorithm 1) or once an epoch ("epoch", cheaper).
+    mode: where labels are re-labelled: in each step ("paper", Algorithm 1), in the step for the
+    random rows alone ("online"), or once an epoch ("epoch", the cheapest); see `refine`.
     trust_positives: given positives are never doubted (for data whose labels are only missing);
     "auto" is left to `settle`, which a pilot calls, and they are doubted until then.
     score, power: see `minority_odds`. mixture, fewest, separation: see `fit_mixtures`.
@@ -68,7 +69,7 @@ class BalanceMix(Method):
     alpha: float = 4.0
     lambda_per: Literal["batch", "pair"] = "batch"
     epsilon: float | Literal["auto"] = "auto"
-    mode: Literal["online", "epoch"] = "online"
+    mode: Literal["online", "epoch", "paper"] = "online"
     trust_positives: bool | Literal["auto"] = "auto"
     score: Score = "paper"
     power: float = 1.0
@@ -127,8 +128,8 @@ class BalanceMix(Method):
     @property
     def views(self) -> int:
         """Two where labels are refined in the step."""
-        online = self.select and self.relabel and self.mode == "online"
-        return 2 if online and not self.warming else 1
+        in_step = self.select and self.relabel and self.mode != "epoch"
+        return 2 if in_step and not self.warming else 1
 
     @property
     def needs_confidence(self) -> bool:
@@ -147,8 +148,8 @@ class BalanceMix(Method):
 
     @property
     def needs_views(self) -> bool:
-        """After the last epoch in mode "online", for the final record."""
-        used = self.select and self.relabel and self.mode == "online"
+        """After the last epoch, for the final record, where the table has not seen views."""
+        used = self.select and self.relabel and self.mode != "epoch"
         return used and self.epoch + 1 == self.epochs >= self.warm
 
     def loss(self, model: nn.Module, x: Input, index: Tensor) -> Tensor:
@@ -175,15 +176,20 @@ class BalanceMix(Method):
         return self.reduce(weight * self.criterion(logits, mix(target, wanted, lam)))
 
     def refine(self, model: nn.Module, x: Input, index: Tensor) -> tuple[Tensor, Tensor]:
-        """Look up target and weight; in mode "online", decide doubted labels by this batch's views.
+        """Look up target and weight; unless once an epoch, decide doubted labels by the views.
 
-        Departure: given one view only (a plain loop's own data), that view decides alone.
+        Departure: in mode "online" the labels of minority rows, which are the smaller part of the
+        mix, stay as the table has them, decided by the plain confidence when the epoch began:
+        Algorithm 1 (mode "paper") spends half of its views on them, and the scores are the same
+        (docs/performance.md). Given one view only (a plain loop's own data), it decides alone.
         """
         views = [x] if isinstance(x, Tensor) else list(x)
         device = views[0].device
         target, weight = self.table.rows(index, device)
         if self.warming or self.mixtures is None or not self.relabel or self.mode == "epoch":
             return target, weight
+        if self.odds is not None and self.mode == "online":  # minority rows are the second half
+            index = index[: len(index) // 2]
         given, clean = (part.to(device) for part in self.table.doubts(index.cpu()))
         doubted = (clean <= 0.5).any(1).nonzero()[:, 0]
         if not len(doubted):
