@@ -25,6 +25,7 @@ from balancemix.data import images
 from balancemix.data.dataset import ImageRows, batch_seed
 from balancemix.data.mapped import Blocks, write_stored
 from balancemix.errors import InputError
+from balancemix.folding import folded
 from balancemix.progress import progress
 from balancemix.rowfile import RowFile
 
@@ -78,8 +79,10 @@ def embed(
     if views < 0 or batch_size < 1:
         raise InputError(f"views={views}, batch_size={batch_size}: give at least 0 and 1")
     body = body.to(device).to(memory_format=torch.channels_last).eval()
+    blank = torch.zeros(1, 3, rows.size, rows.size, device=device)
+    body = folded(body, blank)
     with torch.inference_mode():
-        shape = body(torch.zeros(1, 3, rows.size, rows.size, device=device)).shape[1:]
+        shape = body(blank).shape[1:]
     if len(shape) not in (1, 3):
         raise InputError("the backbone gives tokens and no map; leave --map out, or choose another")
     made = {**(about or {}), "size": rows.size, "views": views, "seed": seed}

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from balancemix import distributed
+from balancemix.folding import folded
 
 
 def predict(
@@ -84,10 +85,13 @@ def _ask(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield what the model says of each batch; of several views, their mean."""
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
+    asked: nn.Module | None = None
     for x, index in loader(data, workers, batch_sampler=batches):
-        views = [x] if isinstance(x, Tensor) else x
-        with evaluating(model):
-            said = torch.stack([transform(model(v.to(device)).float()) for v in views]).mean(0)
+        views = [view.to(device) for view in ([x] if isinstance(x, Tensor) else x)]
+        if asked is None:
+            asked = folded(model, views[0][:1])
+        with evaluating(asked):
+            said = torch.stack([transform(asked(view).float()) for view in views]).mean(0)
         yield index, said.cpu()
 
 

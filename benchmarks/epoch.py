@@ -34,7 +34,8 @@ CLASSES = [f"class {k}" for k in range(80)]
 METHODS: dict[str, dict[str, Any]] = {
     "bce": {"name": "bce"},  # first: whatever a process does only once falls to it, not to Mixup
     "mixup": {"name": "mixup"},
-    "balancemix online": {"name": "balancemix", "warmup": 1},
+    "balancemix paper": {"name": "balancemix", "warmup": 1, "mode": "paper"},
+    "balancemix online": {"name": "balancemix", "warmup": 1, "mode": "online"},
     "balancemix epoch": {"name": "balancemix", "warmup": 1, "mode": "epoch"},
 }
 REQUIRED = {"balancemix online": "<= 1.9", "balancemix epoch": "<= 1.45"}

@@ -69,7 +69,7 @@ class BalanceMix(Method):
     alpha: float = 4.0
     lambda_per: Literal["batch", "pair"] = "batch"
     epsilon: float | Literal["auto"] = "auto"
-    mode: Literal["online", "epoch", "paper"] = "online"
+    mode: Literal["epoch", "online", "paper"] = "epoch"
     trust_positives: bool | Literal["auto"] = "auto"
     score: Score = "paper"
     power: float = 1.0
