@@ -25,7 +25,7 @@ from balancemix.wording import suggest
 Layout = Literal["paper", "ranking", "beside", "ablation", "selection", "search"]
 
 # Time of an epoch against BCE's, as far as it is known: for the time left, nothing else.
-COST = {"coteaching": 2.0, "balancemix": 4.0}
+COST = {"coteaching": 2.0, "balancemix": 2.5}
 
 # Parts of a train plan that the bench itself fills in.
 FILLED = ("method", "noise", "seed")

@@ -1,57 +1,53 @@
-"""What pilots find of each kind of noise, beside the truth: the table of docs/results.md."""
+"""What pilots found of each kind of noise, beside the truth: a table of docs/results.md.
+
+It is read from the runs of BalanceMix in bench/coco, which `results.py coco` trains.
+"""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from pathlib import Path
 
-import torch
-from results import SHARED, TABLES, put_into_document
+from results import FEATURES, ROOT, put
 
-from balancemix.evidence import Evidence
-from balancemix.experiment import Experiment, prepare
-from balancemix.pilot import explore
-from balancemix.plan import Plan
-from balancemix.progress import progress
+from balancemix.bench import read_bench
+from balancemix.experiment import prepare
+from balancemix.paper_tables.results import log, read_results
+from balancemix.plan import Plan, read_tree
 
 HEAD = (
     "| noise | wrong, found | in truth "
     "| missing for each right one, found | in truth | positives |\n"
-    "|---|---|---|---|---|---|"
+    "|---|---|---|---|---|---|\n"
 )
 
 
 def main() -> None:
-    """Train the pilots of every noise and seed, and write the table."""
-    torch.set_num_threads(1)
-    table = TABLES["auto"]
-    data = SHARED / table.data
-    if not data.exists():
-        sys.exit(f"{data} is not there: the table is made from it")
-    lines = [HEAD]
-    with progress("pilots", len(table.noises) * len(table.seeds)) as show:
-        for noise in table.noises:
-            found, experiments = [], []
-            for seed in table.seeds:
-                tree = {"data": {"path": str(data)}, "noise": noise, "seed": seed}
-                plan = Plan.from_tree({**tree, "train": {"epochs": 30}})
-                experiments.append(prepare(plan))
-                found.append(explore(experiments[-1].make_model, experiments[-1].train, plan))
-                show.advance()
-            lines.append(row(noise, found, experiments[0]))
-    put_into_document("pilots", "\n".join(lines))
+    """Read what every pilot found, and write the table."""
+    plan = replace(read_bench("paper-tables"), data=[FEATURES])
+    results = read_results(plan, ROOT / "bench" / "coco" / "runs")
+    lines = ""
+    for noise in plan.noises:
+        runs = results.runs.get(("BalanceMix", noise, FEATURES), {})
+        if not runs:
+            sys.exit(f"bench/coco: no run under {noise} has ended; run results.py coco first")
+        lines += row(noise, list(runs.values()))
+    put("pilots", HEAD + lines)
 
 
-def row(noise: str, found: list[Evidence], experiment: Experiment) -> str:
-    """Write the least and the most that the pilots of a noise found."""
-    wrong, missing = ([getattr(e, key) for e in found] for key in ("wrong", "missing"))
-    rows = experiment.train
+def row(noise: str, runs: list[Path]) -> str:
+    """Write the least and the most that the pilots of a noise found, and the truth of one seed."""
+    found = [log(run)[1] for run in runs]  # what a method settled on is in its second line
+    wrong, missing = ([line[key] for line in found] for key in ("wrong", "missing"))
+    rows = prepare(Plan.from_tree(read_tree(runs[0] / "plan.json"))).train
     given, truth = rows.labels > 0, (rows.labels if rows.truth is None else rows.truth) > 0
     right = int((given & truth).sum())
     false, hidden = 1 - right / int(given.sum()), int((truth & ~given).sum()) / right
-    trusted = {"trusted" if evidence.only_missing else "doubted" for evidence in found}
+    trusted = {"trusted" if line["trust_positives"] else "doubted" for line in found}
     cells = [f"{100 * min(wrong):.0f}–{100 * max(wrong):.0f} %", f"{100 * false:.0f} %"]
     cells += [f"{min(missing):.1f}–{max(missing):.1f}", f"{hidden:.2f}"]
-    return f"| {noise} | " + " | ".join([*cells, " or ".join(sorted(trusted))]) + " |"
+    return f"| {noise} | " + " | ".join([*cells, " or ".join(sorted(trusted))]) + " |\n"
 
 
 if __name__ == "__main__":

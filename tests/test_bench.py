@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -280,6 +281,7 @@ def test_killed_in_the_middle_it_ends_with_the_same_tables(whole, tmp_path, blow
         (["paper-tables"], "paper-tables names no data; give it by --data"),
         (["paper-tables", "--data", "no.npz"], "data 'no.npz' is not there"),
         (["plan.toml", "--seeds", "a"], "--seeds a: write them as 0,1,2"),
+        (["plan.toml", "--paper", "cooc"], "paper = 'cooc': no such table; did you mean 'coco'?"),
         (["plan.toml", "--jobs", "0"], "--jobs must be at least 1"),
         (["plan.toml", "--only", "bec"], "--only bec: no such method here; did you mean 'bce'?"),
     ],
@@ -290,6 +292,25 @@ def test_wrong_arguments_are_refused_and_leave_nothing(tmp_path, monkeypatch, ar
     assert main(["bench", *argv]) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "bench").exists()
+
+
+def test_the_paper_s_numbers_are_chosen_by_a_flag(whole, tmp_path, monkeypatch):
+    monkeypatch.chdir(whole)
+    text = PLAN.replace('name = "bce"', 'name = "bce"\nlabel = "BCE Loss"').replace(
+        "seeds = [0]", 'seeds = [0]\ntables = ["beside"]'
+    )
+    (tmp_path / "plan.toml").write_text(text)
+    call = ["bench", str(tmp_path / "plan.toml"), "--out", str(tmp_path / "new"), "--tables"]
+    runs = tmp_path / "new" / "runs"
+    shutil.copytree(whole / "out" / "runs" / "bce-none-0", runs / "bce-loss-none-0")
+    assert main([*call, "--paper", "deepfashion"]) == 0
+    assert "| 75.2 |" in (tmp_path / "new" / "tables" / "beside-all.md").read_text()
+
+
+@pytest.mark.parametrize("plan", sorted(Path("benchmarks/plans").glob("*.toml")), ids=str)
+def test_the_plans_of_the_results_are_valid(plan):
+    found = read_bench(str(plan))
+    assert jobs(found if found.data else replace(found, data=["digits"]))
 
 
 def test_the_plans_are_listed(capsys):

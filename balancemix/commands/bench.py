@@ -59,6 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="instead of the plan's, repeatable",
     )
     parser.add_argument("--seeds", metavar="0,1,2", help="instead of the plan's")
+    parser.add_argument(
+        "--paper", metavar="TABLE", help="the paper's numbers to compare with: coco, voc, …"
+    )
     parser.add_argument("--only", metavar="METHOD,…", help="train only these now, by name or label")
     parser.add_argument("--tables", action="store_true", help="train nothing, write the tables")
     parser.add_argument("--list", action="store_true", help="show the shipped plans")
@@ -113,6 +116,8 @@ def planned(arguments: argparse.Namespace) -> BenchPlan:
             changes["seeds"] = [int(seed) for seed in arguments.seeds.split(",")]
         except ValueError:
             raise InputError(f"--seeds {arguments.seeds}: write them as 0,1,2") from None
+    if arguments.paper:
+        changes["paper"] = arguments.paper
     try:
         plan = dataclasses.replace(plan, **changes)
     except ValueError as error:

@@ -1,0 +1,75 @@
+"""What makes a pass without gradient cheaper: `python benchmarks/passes.py`, on two free cores.
+
+A pass of 64 images of 128 pixels through EfficientNet-Lite0, the best of several, in units of a
+training step on as many; the candidates take turns.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import torch
+from photos import report
+
+from balancemix.allocator import keep_freed_memory
+from balancemix.folding import folded
+from balancemix.model import build_model
+
+ROUNDS = 7
+
+
+def main() -> None:
+    """Measure, and print a line for each candidate."""
+    torch.set_num_threads(2)
+    keep_freed_memory()
+    torch.manual_seed(0)
+    model = build_model(classes=80, pretrained=False).to(memory_format=torch.channels_last)
+    x = torch.randn(64, 3, 128, 128).to(memory_format=torch.channels_last)
+    optimiser = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, fused=True)
+
+    def step() -> None:
+        model.train()
+        model(x).square().mean().backward()
+        optimiser.step()
+        optimiser.zero_grad()
+        model.eval()
+
+    def half() -> None:
+        with torch.autocast("cpu", torch.bfloat16):
+            model(x)
+
+    step()
+    quick, rows = folded(model, x[:1]), x.contiguous()
+    compiled = torch.compile(model)
+    candidates: dict[str, Callable[[], object]] = {
+        "as it is": lambda: model(x),
+        "BatchNorm folded": lambda: quick(x),
+        "in pieces of 8 images": lambda: [model(piece) for piece in x.split(8)],
+        "channels first": lambda: model(rows),
+        "bf16": half,
+        "torch.compile": lambda: compiled(x),
+    }
+    with torch.no_grad():
+        begin = time.perf_counter()
+        compiled(x)
+        compiling = time.perf_counter() - begin
+        seconds = {name: [timed(run)] for name, run in candidates.items()}
+        for _ in range(ROUNDS):
+            for name, run in candidates.items():
+                seconds[name].append(timed(run))
+    unit = min(timed(step) for _ in range(ROUNDS))
+    for name, found in seconds.items():
+        report("passes", f"{name}, against a training step", min(found) / unit)
+    report("passes", "compiling, against a training step", compiling / unit)
+
+
+def timed(run: Callable[[], object]) -> float:
+    """Take the seconds of one call."""
+    begin = time.perf_counter()
+    run()
+    return time.perf_counter() - begin
+
+
+if __name__ == "__main__":
+    main()
