@@ -140,8 +140,8 @@ class BalanceMix(Method):
     def confidence_views(self) -> int:
         """Two in mode "epoch": one pass then serves odds, mixtures and re-labelling.
 
-        Departure: the mode is ours, and so is this: a plain pass besides would cost half as much
-        again.
+        Departure: the mode is ours, and the default: it costs least and scores as Algorithm 1 does
+        (docs/results.md). So is this: a plain pass besides would cost half as much again.
         """
         folded = self.mode == "epoch" and self.select and self.relabel
         return 2 if folded and self.epoch + 1 >= self.warm else 0
@@ -181,7 +181,7 @@ class BalanceMix(Method):
         Departure: in mode "online" the labels of minority rows, which are the smaller part of the
         mix, stay as the table has them, decided by the plain confidence when the epoch began:
         Algorithm 1 (mode "paper") spends half of its views on them, and the scores are the same
-        (docs/performance.md). Given one view only (a plain loop's own data), it decides alone.
+        (docs/results.md). Given one view only (a plain loop's own data), it decides alone.
         """
         views = [x] if isinstance(x, Tensor) else list(x)
         device = views[0].device
