@@ -50,8 +50,16 @@ class Evidence:
         right labels, 1.3 where a fifth is moved to wrong classes, 2.4 and more where one label an
         image is left (1.9 in truth).
         """
-        surely = self.wrong - 2 * self.error
-        return self.positives >= FEWEST and surely < 1 / 8 and self.missing > 2
+        return self.positives >= FEWEST and self._surely_wrong < 1 / 8 and self.missing > 2
+
+    @property
+    def mostly_wrong(self) -> bool:
+        """Is it sure that more than half of the given positives are false?"""
+        return self.positives >= FEWEST and self._surely_wrong > 1 / 2
+
+    @property
+    def _surely_wrong(self) -> float:
+        return self.wrong - 2 * self.error
 
 
 def weigh(confidence: Tensor, given: Tensor) -> Evidence:

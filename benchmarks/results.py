@@ -47,6 +47,7 @@ BENCHES = {
     "wide": Bench("wide", FEATURES),
     "dropout": Bench("dropout", FEATURES),
     "digits": Bench("digits"),
+    "warm-up": Bench("warm-up", FEATURES),
     "search": Bench("search", FEATURES),
     "pixels": Bench("pixels", "../shared/data/coco160", ("--jobs", "1")),
 }

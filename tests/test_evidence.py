@@ -90,7 +90,13 @@ def test_wrong_positives_must_be_sure_to_be_doubted():
     assert not Evidence(positives=500, wrong=0.15, missing=5.0, error=0.01).only_missing
 
 
+def test_most_positives_must_be_sure_to_be_wrong():
+    assert Evidence(positives=500, wrong=0.6, missing=0.5, error=0.04).mostly_wrong
+    assert not Evidence(positives=500, wrong=0.6, missing=0.5, error=0.06).mostly_wrong
+
+
 def test_few_positives_decide_nothing():
+    assert not Evidence(positives=99, wrong=0.9, missing=0.5).mostly_wrong
     assert not Evidence(positives=99, wrong=0.0, missing=5.0).only_missing
     assert Evidence(positives=100, wrong=0.0, missing=5.0).only_missing
 
@@ -204,6 +210,18 @@ def test_positives_are_trusted_where_labels_are_only_missing(wrong, missing):
     facts = method.end_epoch(confidence)
     assert method.trusting == (missing > 0) == bool(facts["trust_positives"])
     assert bool((method.table.clean[given > 0] == 1).all()) == (missing > 0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "warmup", "expected"), [(0.3, None, 6), (0.8, None, 3), (0.8, 6, 6), (0.8, 1, 1)]
+)
+def test_the_warm_up_is_halved_where_most_positives_are_wrong(wrong, warmup, expected):
+    evidence = Evidence(positives=500, wrong=wrong, missing=0.5)
+    method = BalanceMix(warmup=warmup).start(make_data()[1], 30)
+    method.settle(evidence)
+    assert method.warm == method.found["warmup"] == expected
+    again = BalanceMix(warmup=warmup).start(make_data()[1], 30)
+    assert again.load_state_dict(method.state_dict()).warm == expected
 
 
 def test_what_was_chosen_is_kept_in_the_state():

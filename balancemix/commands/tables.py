@@ -74,15 +74,15 @@ def judgement(line: Mapping[str, Any]) -> str:
     """Say what rows unseen by a pilot told of the labels, and what followed from it.
 
     >>> line = {"positives": 490, "wrong": 0.06, "missing": 5.4, "error": 0.02, "epsilon": 0.975}
-    >>> judgement({**line, "trust_positives": 1.0})[-50:]
-    'hat is given. Positives are trusted, epsilon 0.975'
+    >>> judgement({**line, "trust_positives": 1.0, "warmup": 6.0})[-40:]
+    'es are trusted, epsilon 0.975, warm-up 6'
     """
     trust = "trusted" if line["trust_positives"] else "doubted like all labels"
     return (
         f"labels: by {line['positives']:,} positives of rows that a pilot had not seen, "
         f"about {line['wrong']:.0%} (± {line['error']:.0%}) of the given ones look wrong, "
         f"and up to {line['missing']:.1f} are missing for each that is given. "
-        f"Positives are {trust}, epsilon {line['epsilon']:g}"
+        f"Positives are {trust}, epsilon {line['epsilon']:g}, warm-up {line['warmup']:g}"
     )
 
 

@@ -45,7 +45,7 @@ from balancemix.stream import Said, by_batches
 class BalanceMix(Method):
     """See the module's docstring; what the fields mean:
 
-    warmup: epochs on given labels, mixed as in Algorithm 1; None is a fifth of all.
+    warmup: epochs on given labels, mixed as in Algorithm 1; None is a fifth of all (see `settle`).
     alpha: of the Beta distribution that λ comes from. lambda_per: one λ a "batch" or a "pair".
     epsilon: confidence beyond which a doubted label is re-labelled. The paper's is 0.975, and 0.55
     for single positives; "auto" is 0.975 (see `settle`).
@@ -110,10 +110,14 @@ class BalanceMix(Method):
 
         Departure: the paper lowers ε to 0.55 for single positives. On held-out training rows
         (docs/results.md) no ε below 0.975 did better there or elsewhere, so "auto" is 0.975.
+        Departure: half a warm-up where most positives are wrong, before those are learnt by heart.
         """
         if self.trust_positives == "auto":
             self.trusting = evidence.only_missing
+        if self.warmup is None and evidence.mostly_wrong:
+            self.warm = max(self.warm // 2, 1)
         chosen = {"epsilon": self.threshold, "trust_positives": float(self.trusting)}
+        chosen["warmup"] = float(self.warm)
         self.found = {**vars(evidence), **chosen}
 
     def criterion(self, logits: Tensor, target: Tensor) -> Tensor:
