@@ -130,7 +130,7 @@ class Job:
 
 
 def read_bench(name: str) -> BenchPlan:
-    """Read a bench plan: a shipped one by its name, or a TOML file."""
+    """Read a bench plan: a shipped one by its name, a TOML file, or the JSON of a bench."""
     shipped = bench_plans()
     path = shipped.get(name, Path(name))
     if name not in shipped and not path.is_file():

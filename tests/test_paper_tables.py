@@ -1,14 +1,12 @@
 """Tables: their arithmetic by hand, their forms, and the paper's numbers through our layouts."""
 
 import csv
-import json
 import math
 import re
-from pathlib import Path
 
 import pytest
 
-from balancemix.bench import BenchPlan, jobs, read_bench
+from balancemix.bench import BenchPlan, read_bench
 from balancemix.errors import InputError
 from balancemix.paper_tables import Cell, Row, Table, make_tables, write_tables
 from balancemix.paper_tables.beside import beside_tables, paper_numbers, paper_scores
@@ -17,24 +15,7 @@ from balancemix.paper_tables.render import csv_rows, latex, markdown
 from balancemix.paper_tables.table import ranks, spearman
 from balancemix.ranking import area, rank_methods
 from balancemix.settings import read_into
-
-SUFFIX = {"All": "", "Many": "_many", "Medium": "_medium", "Few": "_few"}
-
-
-def pretend(runs: Path, plan: BenchPlan, score, selection=None) -> None:
-    """Write runs as if they had ended, with the mAP that `score` gives each job and group."""
-    for job in jobs(plan):
-        groups = {f"mAP{suffix}": score(job, group) for group, suffix in SUFFIX.items()}
-        last = {name: value for name, value in groups.items() if value is not None}
-        if not last:
-            continue
-        best = {"epoch": 1, **{name: value + 1 for name, value in last.items()}}
-        folder = runs / job.name
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "metrics.json").write_text(json.dumps({"last": last, "best": best}))
-        lines = [{"epoch": e + 1, "selection": selection(job, e) if selection else {}}
-                 for e in range(8)]  # fmt: skip
-        (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+from tests.conftest import pretend
 
 
 def plan_of(**changes) -> BenchPlan:

@@ -19,7 +19,6 @@ from balancemix.paper_tables.beside import beside_tables, paper_numbers, paper_s
 from balancemix.paper_tables.ranking import ranking_table
 from balancemix.paper_tables.results import GROUPS, Results, When, heading, level, read_results
 from balancemix.paper_tables.table import Cell, Row, Table
-from balancemix.ranking import Scores
 
 BOTH: tuple[When, ...] = ("last", "best")
 QUALITY = {  # heading: key in the log, and in the paper's numbers
@@ -77,7 +76,7 @@ def ranking(results: Results) -> list[Table]:
     """Rank the methods, and the paper's own by the same rule."""
     plan = results.plan
     categories = {row.label: row.category for row in by_category(plan.methods)}
-    tables = [ranking_table([_last(results, data) for data in plan.data], plan.noises, categories)]
+    tables = [ranking_table([results.means(data) for data in plan.data], plan.noises, categories)]
     if plan.paper:
         sets = [paper_scores(name) for name in ("coco", "voc")]  # as the paper's figure adds them
         noises = [plan.beside.get(text, text) for text in plan.noises]
@@ -97,7 +96,7 @@ def beside(results: Results) -> list[Table]:
     return [
         table
         for data in plan.data
-        for table in beside_tables(_last(results, data), theirs, noises, _tail(data, plan))
+        for table in beside_tables(results.means(data), theirs, noises, _tail(data, plan))
     ]
 
 
@@ -230,19 +229,6 @@ def _gain(cell: Cell, base: Cell) -> Cell:
     if cell.mean is None or base.mean is None:
         return cell
     return Cell(cell.values, f"({cell.mean - base.mean:+.1f})", cell.digits)
-
-
-def _last(results: Results, data: str) -> dict[str, Scores]:
-    """Collect the mean last mAP of every row, by noise and group."""
-    found: dict[str, Scores] = {}
-    for row in results.plan.methods:
-        cells = {
-            (text, group): results.scores(row, text, data, "last", group).mean
-            for text in results.plan.noises
-            for group in GROUPS
-        }
-        found[row.label] = {key: value for key, value in cells.items() if value is not None}
-    return found
 
 
 def _of(data: str, plan: BenchPlan) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 from pathlib import Path
 
 from balancemix.files import write_csv, write_text
@@ -73,11 +72,10 @@ def latex(table: Table) -> str:
     '40 \\\\% \\\\& more'
     """
     corner = _corner(table)
-    groups = [(name, len(list(part))) for name, part in groupby(table.columns, key=lambda c: c[0])]
-    shape = "l" * len(corner) + "|" + "|".join("c" * count for _, count in groups)
+    shape = "l" * len(corner) + "|" + "|".join("c" * count for _, count in table.groups)
     lines = [r"\begin{table*}[t]", r"\centering", rf"\begin{{tabular}}{{{shape}}}", r"\toprule"]
-    if any(name for name, _ in groups):
-        over = [rf"\multicolumn{{{count}}}{{c}}{{{escape(name)}}}" for name, count in groups]
+    if any(name for name, _ in table.groups):
+        over = [rf"\multicolumn{{{count}}}{{c}}{{{escape(name)}}}" for name, count in table.groups]
         lines.append(" & ".join([*[""] * len(corner), *over]) + r" \\")
     heads = [*corner, *(heading for _, heading in table.columns)]
     lines += [" & ".join(map(escape, heads)) + r" \\", r"\midrule"]
@@ -118,7 +116,7 @@ def _headings(table: Table) -> list[str]:
 
 def _corner(table: Table) -> Sequence[str]:
     """Leave out the categories where there are none."""
-    return table.corner if any(row.category for row in table.rows) else table.corner[1:]
+    return table.corner if table.categorised else table.corner[1:]
 
 
 def _names(table: Table, i: int) -> list[str]:

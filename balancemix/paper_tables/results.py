@@ -6,12 +6,14 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean
 from typing import Any, Literal
 
 from balancemix import noise
-from balancemix.bench import BenchPlan, Variant, jobs
+from balancemix.bench import BenchPlan, Job, Variant, jobs
 from balancemix.errors import InputError
 from balancemix.paper_tables.table import Cell
+from balancemix.ranking import Scores
 
 When = Literal["last", "best"]
 GROUPS = {"All": "mAP", "Many": "mAP_many", "Medium": "mAP_medium", "Few": "mAP_few"}
@@ -26,11 +28,33 @@ class Results:
     metrics: dict[Key, dict[int, dict[str, Any]]]
     runs: dict[Key, dict[int, Path]]
 
+    def of(self, job: Job) -> dict[str, Any] | None:
+        """Return the metrics of a run, if it has ended."""
+        return self.metrics.get((job.variant.label, job.noise, job.data), {}).get(job.seed)
+
     def scores(self, row: Variant, noise: str, data: str, when: When, group: str) -> Cell:
         """Collect a score over the seeds."""
         found = self.metrics.get((row.label, noise, data), {}).values()
         values = [metrics[when].get(GROUPS[group]) for metrics in found]
         return Cell(tuple(value for value in values if value is not None))
+
+    def means(self, data: str) -> dict[str, Scores]:
+        """Collect the mean last mAP of every row, by noise and group."""
+        found: dict[str, Scores] = {}
+        for row in self.plan.methods:
+            cells = {
+                (text, group): self.scores(row, text, data, "last", group).mean
+                for text in self.plan.noises
+                for group in GROUPS
+            }
+            found[row.label] = {key: value for key, value in cells.items() if value is not None}
+        return found
+
+    def curve(self, row: Variant, noise: str, data: str) -> list[float]:
+        """Average the mAP after each epoch over the seeds."""
+        paths = self.runs.get((row.label, noise, data), {}).values()
+        logs = [[line["mAP"] for line in log(path)] for path in paths]
+        return [mean(values) for values in zip(*logs, strict=False)]
 
     def overall(self, row: Variant, noises: list[str], data: str, when: When) -> Cell:
         """Average the mAP over noises, for the seeds that have ended under each of them."""

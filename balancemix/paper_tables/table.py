@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from statistics import mean, stdev
 from typing import Literal
 
@@ -66,6 +67,16 @@ class Table:
     corner: tuple[str, str] = ("Category", "Method")
     best: Literal["highest", "lowest", "none"] = "highest"
     shown: bool = False
+
+    @property
+    def categorised(self) -> bool:
+        """Whether any row has a category."""
+        return any(row.category for row in self.rows)
+
+    @property
+    def groups(self) -> list[tuple[str, int]]:
+        """The groups of columns, each with its number of columns."""
+        return [(name, len(list(own))) for name, own in groupby(self.columns, lambda c: c[0])]
 
     def marks(self) -> list[list[Mark]]:
         """Find the best and second best of each column, by the numbers as written; equals share."""
