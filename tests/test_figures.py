@@ -146,6 +146,18 @@ def test_learning_says_last_and_best():
     curves.learning({"bce": [1.0]})  # a single epoch is a curve too
 
 
+def test_curves_without_a_colour_are_others_and_have_no_name():
+    some = {"bce": [1.0, 3.0], "asl": [1.0, 2.0], "hill": [1.0, 1.5]}
+    figure = curves.learning(some, {"asl": (look.BLUE, "-")})
+    text = said(figure)
+    assert "asl 2.0 (2.0)" in text
+    assert "others" in text
+    assert "bce" not in text
+    colours = [line.get_color() for line in figure.axes[0].lines if len(line.get_xdata()) == 2]
+    assert sorted(colours) == sorted([look.THIN, look.THIN, look.BLUE])
+    assert "others" not in said(curves.learning(some))
+
+
 def test_labels_that_would_overlap_are_moved_apart():
     moved = look.apart([1.0, 1.1, 1.2, 9.0], 1.0)
     assert np.diff(moved) == pytest.approx([1.0, 1.0, 6.9])

@@ -15,40 +15,52 @@ if TYPE_CHECKING:
 
 
 @look.styled
-def learning(curves: Mapping[str, Sequence[float]], among: Sequence[str] = ()) -> Figure:
+def learning(
+    curves: Mapping[str, Sequence[float]], lines: Mapping[str, look.Line] | None = None
+) -> Figure:
     """Draw test mAP after each epoch, a curve a name, with a ring on the best and a dot on the
     last; both numbers stand beside it.
 
-    Where several figures share names, `among` are all of them, so that a name keeps its colour.
+    `lines` gives names the colour and dash that they have in other figures too; a name that is
+    not in it is one of the others, thin and grey.
     """
     from matplotlib.lines import Line2D
 
-    height = max(3.0, 0.19 * len(curves) + 1.0)
+    lines = look.colours(list(curves)) if lines is None else lines
+    told = {name: values for name, values in curves.items() if name in lines}
+    height = max(3.0, 0.19 * len(told) + 1.0)
     figure, (axes,) = look.sheet(height)
-    lines = look.colours(list(among or curves))
     for name, values in curves.items():
-        colour, dash = lines[name]
-        epochs = range(1, len(values) + 1)
-        best = max(range(len(values)), key=lambda i: _known(values[i]))
-        axes.plot(epochs, values, color=colour, linestyle=dash)
-        ring: dict[str, Any] = {"mfc": look.PAPER, "mec": colour, "ms": 6, "mew": 1.6, "zorder": 3}
-        axes.plot([best + 1], [values[best]], "o", **ring)
-        axes.plot([len(values)], [values[-1]], "o", color=colour, ms=6, clip_on=False, zorder=4)
+        if name not in told:
+            axes.plot(range(1, len(values) + 1), values, color=look.THIN, lw=0.8, zorder=1)
+    for name, values in told.items():
+        _draw(axes, values, *lines[name])
     longest = max(len(values) for values in curves.values())
     axes.set_xlim(1, max(longest, 2))
     whole_epochs(axes, longest)
     axes.set_xlabel("epoch")
     axes.set_ylabel("test mAP, %")
     axes.grid(axis="y")
-    _name(axes, curves, {name: lines[name][0] for name in curves}, height)
+    _name(axes, told, {name: lines[name][0] for name in told}, height)
     marks = [
         Line2D([], [], marker="o", color=look.FAINT, ls="none", label="last"),
         Line2D(
             [], [], marker="o", label="(best)", mfc=look.PAPER, mec=look.FAINT, mew=1.6, ls="none"
         ),
     ]
-    figure.legend(handles=marks, loc="outside upper right", ncols=2, handletextpad=0.1)
+    if len(told) < len(curves):
+        marks.append(Line2D([], [], color=look.THIN, lw=0.8, label="others"))
+    figure.legend(handles=marks, loc="outside upper right", ncols=3, handletextpad=0.4)
     return figure
+
+
+def _draw(axes: Axes, values: Sequence[float], colour: str, dash: str) -> None:
+    """Draw a curve with its ring and its dot."""
+    best = max(range(len(values)), key=lambda i: _known(values[i]))
+    axes.plot(range(1, len(values) + 1), values, color=colour, linestyle=dash)
+    ring: dict[str, Any] = {"mfc": look.PAPER, "mec": colour, "ms": 6, "mew": 1.6, "zorder": 3}
+    axes.plot([best + 1], [values[best]], "o", **ring)
+    axes.plot([len(values)], [values[-1]], "o", color=colour, ms=6, clip_on=False, zorder=4)
 
 
 def _name(

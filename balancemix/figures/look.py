@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 P = ParamSpec("P")
+Line = tuple[str, str]  # colour and dash
 
 # Inches. Narrow enough for a telephone, where a point is then about a pixel.
 WIDTH = 5.4
 
 INK, FAINT, GRID, PAPER = "#1b1f24", "#57606a", "#d8dee4", "#ffffff"
+THIN = "#b3bac2"  # of lines that are only there to compare with
 BLUE, RED, GREEN, PINK = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
 ORANGE, SKY, GREY = "#e69f00", "#56b4e9", "#7f858c"
 HUES = (GREEN, PINK, ORANGE, SKY)  # Okabe and Ito's, which colour-blind people tell apart
@@ -36,6 +38,7 @@ DARK = {
     INK: "#e6edf3",
     FAINT: "#9aa4af",
     GRID: "#343b44",
+    THIN: "#59626c",
     PAPER: "#12161b",
     BLUE: "#4aa8e0",
     RED: "#f0813a",
@@ -116,7 +119,7 @@ def power(value: float) -> str:
     return "10" + exponent.translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
-def colours(names: Sequence[str]) -> dict[str, tuple[str, str]]:
+def colours(names: Sequence[str]) -> dict[str, Line]:
     """Give each name a colour and a line: known names theirs, the others the next that is free.
 
     >>> colours(["bce", "asl"])

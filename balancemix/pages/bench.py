@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from balancemix.errors import InputError
 from balancemix.figures.curves import learning
+from balancemix.figures.look import colours
 from balancemix.figures.pentagon import pentagons
 from balancemix.pages.shell import (
     SCORES,
@@ -92,7 +93,7 @@ def figures(path: Path) -> Iterator[tuple[str, Figure]]:
     for text, runs in _by_noise(done).items():
         yield (
             f"learning-{text.replace(':', '-').replace(',', '-')}",
-            learning(mean_curves(runs), _variants(done)),
+            learning(mean_curves(runs), colours(_variants(done))),
         )
 
 
@@ -179,7 +180,7 @@ def _curves(done: Sequence[Entry]) -> str:
     for i, (text, runs) in enumerate(_by_noise(done).items()):
         caption = f"Noise {text}: test mAP after each epoch, mean over seeds: last (best)."
         parts.append(
-            picture(learning(mean_curves(runs), _variants(done)), f"learning-{i}", caption)
+            picture(learning(mean_curves(runs), colours(_variants(done))), f"learning-{i}", caption)
         )
     return section("Learning", *parts)
 
