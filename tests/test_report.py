@@ -5,84 +5,46 @@ import json
 import re
 import shutil
 import subprocess
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from balancemix.bench import jobs
 from balancemix.cli import main
-from balancemix.pages import bench
 from tests.conftest import tiny_arrays
+from tests.page import Page, planned
 
 SMALL = ["--epochs", "3", "--batch-size", "16", "--set", "model.hidden=16", "--lr", "0.05"]
 SECTIONS = [
     "Results", "Plan", "Imbalance", "Noise", "Learning", "Classes", "Mixtures", "Selection",
     "Findings", "Commands",
 ]  # fmt: skip
-VOID = {"meta", "br", "img", "link", "input", "hr"}
-
-
-class Page(HTMLParser):
-    """Checks that tags are closed in order, and keeps headings, texts and what would be loaded."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.opened: list[str] = []
-        self.headings: list[str] = []
-        self.loaded: list[str] = []
-        self.ids: list[str] = []
-        self.tags: list[str] = []
-        self.feed(text)
-        self.close()
-        assert self.opened == []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        if tag not in VOID:
-            self.opened.append(tag)
-        for name, value in attrs:
-            if name in {"src", "href", "xlink:href", "data"} and not value.startswith(
-                ("#", "data:")
-            ):
-                self.loaded.append(value)
-            if name == "id":
-                self.ids.append(value)
-
-    def handle_startendtag(self, tag, attrs):
-        self.handle_starttag(tag, attrs)
-        if tag not in VOID:
-            self.opened.pop()
-
-    def handle_endtag(self, tag):
-        assert self.opened.pop() == tag
-
-    def handle_data(self, data):
-        if self.opened and self.opened[-1] == "h2":
-            self.headings.append(data)
 
 
 @pytest.fixture(scope="module")
 def benchmark(tmp_path_factory) -> Path:
-    """Train two methods on three noises, one of them with two seeds."""
+    """Train two methods under three noises with one seed, and one run of the second."""
     folder = tmp_path_factory.mktemp("bench")
     arrays = tiny_arrays()
     arrays["classes"] = np.array(["<b>bold</b>", *arrays["classes"][1:]])
     np.savez(folder / "tiny.npz", **arrays)
-    for method, noise, seed in (
-        ("balancemix", "mislabel:0.3", 0),
-        ("balancemix", "mislabel:0.3", 1),
-        ("balancemix", "none", 0),
-        ("balancemix", "single", 0),
-        ("bce", "mislabel:0.3", 0),
-        ("bce", "none", 0),
-        ("bce", "single", 0),
-    ):
-        name = f"{method}-{noise.replace(':', '-')}-{seed}"
-        call = ["train", str(folder / "tiny.npz"), "--method", method, "--noise", noise, *SMALL]
-        out = folder / "runs" / name
-        assert main([*call, "--seed", str(seed), "--out", str(out)]) == 0
-    (folder / "bench.json").write_text(json.dumps({"methods": ["balancemix", "bce"]}))
+    plan = planned(
+        data=[str(folder / "tiny.npz")],
+        noises=["none", "mislabel:0.3", "single"],
+        seeds=[0, 1],
+        methods=[
+            {"name": "bce", "label": "BCE Loss", "category": "Default"},
+            {"name": "balancemix", "label": "BalanceMix", "category": "Proposed"},
+        ],
+    )
+    (folder / "bench.json").write_text(json.dumps(plan.tree()))
+    for job in jobs(plan):
+        if job.seed and job.name != "balancemix-mislabel-0.3-1":
+            continue
+        call = ["train", job.data, "--method", job.variant.name, "--noise", job.noise, *SMALL]
+        out = folder / "runs" / job.name
+        assert main([*call, "--seed", str(job.seed), "--out", str(out)]) == 0
     return folder
 
 
@@ -137,7 +99,7 @@ def test_the_page_of_a_run_is_whole_and_needs_nothing_else(run, capsys):
 
 def test_a_run_without_selection_or_noise_or_class_scores_has_a_page(benchmark, tmp_path, capsys):
     copy = tmp_path / "run"
-    shutil.copytree(benchmark / "runs" / "bce-none-0", copy)
+    shutil.copytree(benchmark / "runs" / "bce-loss-none-0", copy)
     (copy / "classes.json").unlink()
     text = report(capsys, copy)
     page = Page(text)
@@ -159,40 +121,23 @@ def test_the_page_of_a_benchmark(benchmark, capsys):
     assert page.headings == ["Tables", "Ranks", "Learning", "Runs", "Settings", "Commands"]
     assert page.loaded == []
     assert page.tags.count("svg") == 1 + 3
-    assert "7 of 7 runs have ended: 2 methods, 3 kinds of noise, 2 seeds" in text
-    assert "Not run: Rand. Flip." in text
-    assert re.search(r"\d ± \d", text)
-
-
-def test_tables_made_elsewhere_are_shown(benchmark, tmp_path, capsys):
-    copy = tmp_path / "bench"
-    shutil.copytree(benchmark, copy)
-    (copy / "tables").mkdir()
-    (copy / "tables" / "coco-mislabel.csv").write_text("method,all\nbce,<1>\n")
-    (copy / "runs" / "bce-none-0" / "metrics.json").unlink()
-    text = report(capsys, copy)
-    Page(text)
-    assert "coco mislabel" in text
-    assert "&lt;1&gt;" in text
-    assert "6 of 7 runs have ended" in text
-
-
-def test_scores_of_seeds_are_averaged(benchmark):
-    runs = [e for e in bench.read_entries(benchmark) if e.noise == "mislabel:0.3"]
-    assert [entry.variant for entry in runs] == ["balancemix", "balancemix", "bce"]
-    values = [entry.metrics["last"]["mAP"] for entry in runs]
-    found = bench.mean_scores(runs, "mAP")
-    error = abs(values[0] - values[1]) / 2
-    assert found["balancemix"] == pytest.approx((sum(values[:2]) / 2, error))
-    assert found["bce"] == (values[2], None)
+    assert "7 of 12 runs have ended: 2 methods, 3 noises, 2 seeds; data tiny." in text
+    assert "Not in the plan: Rand. Flip." in text
+    assert len(page.tables["Runs"]) == 1 + 12
+    assert f"--seeds 0,1 --out {benchmark}" in text
+    assert report(capsys, benchmark) == text  # the same bytes again
 
 
 def test_what_cannot_be_reported_on_is_said_in_a_line(run, tmp_path, capsys):
-    (tmp_path / "bench.json").write_text("{}")
+    empty, idle = tmp_path / "empty", tmp_path / "idle"
+    for folder, tree in ((empty, {}), (idle, planned(methods=[{"name": "bce"}]).tree())):
+        folder.mkdir()
+        (folder / "bench.json").write_text(json.dumps(tree))
     for call, line in (
         ([tmp_path / "absent"], "is no directory"),
         ([run.parent], "holds no run"),
-        ([tmp_path], "holds no run that has ended"),
+        ([empty], "bench.json: settings: no [[methods]] to compare"),
+        ([idle], "holds no run that has ended"),
         ([run, "--out", tmp_path], "name the page to write"),
     ):
         capsys.readouterr()
@@ -205,8 +150,9 @@ def chromium() -> str | None:
     return next((path for path in map(shutil.which, names) if path), None)
 
 
-# Appended to a copy of the page: sorts, chooses, and says how wide the page came out.
+# Appended to a copy of the page: unfolds, sorts, chooses, and says how wide the page came out.
 PROBE = """<script>
+document.querySelectorAll("details").forEach(details => { details.open = true; });
 document.querySelectorAll("table.sortable th button").forEach(button => button.click());
 const rows = document.querySelector("table.sortable").tBodies[0].rows.length;
 const shown = [...document.querySelectorAll(".choice")].filter(f => f.offsetParent).length;
@@ -217,7 +163,7 @@ console.log("PROBE " + [rows, shown, root.scrollWidth <= innerWidth, innerWidth]
 
 @pytest.mark.skipif(chromium() is None, reason="no Chromium on the PATH to open the page in")
 @pytest.mark.parametrize("width", [1200, 400])
-@pytest.mark.parametrize(("kind", "told"), [("run", "5 1 true"), ("bench", "2 0 true")])
+@pytest.mark.parametrize(("kind", "told"), [("run", "5 1 true"), ("bench", "12 0 true")])
 def test_the_page_opens_in_a_browser(benchmark, run, tmp_path, capsys, width, kind, told):
     text = report(capsys, run if kind == "run" else benchmark)
     page = tmp_path / "page.html"

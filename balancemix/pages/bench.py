@@ -1,19 +1,18 @@
-"""The report of many runs: tables of methods by noise, pentagons, and the curves of each noise."""
+"""The report of a bench: its tables, pentagons, and the curves of each data and noise."""
 
 from __future__ import annotations
 
-import csv
 import html
 import json
-import statistics
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from balancemix.bench import BenchPlan, Variant, data_slug, distinct, jobs, read_bench, slug
 from balancemix.errors import InputError
 from balancemix.figures.curves import learning
-from balancemix.figures.look import colours
+from balancemix.figures.look import Line, colours
 from balancemix.figures.pentagon import pentagons
 from balancemix.pages.shell import (
     SCORES,
@@ -25,201 +24,162 @@ from balancemix.pages.shell import (
     section,
     table,
 )
-from balancemix.plan import read_tree
+from balancemix.pages.tables import show
+from balancemix.paper_tables import make_tables
+from balancemix.paper_tables.layouts import by_category
+from balancemix.paper_tables.results import Results, heading, read_results
 from balancemix.ranking import CORNERS, from_all_corners
-from balancemix.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Named = tuple[str, "Figure", str]  # name, figure, caption
 
-@dataclass(frozen=True)
-class Entry:
-    """One run of a benchmark; without metrics it has not ended."""
-
-    name: str
-    variant: str
-    noise: str
-    seed: int
-    metrics: dict[str, Any] | None
-    log: list[dict[str, Any]]
-
-
-def read_entries(path: Path) -> list[Entry]:
-    """Read the runs of a benchmark's directory, in the order of their names."""
-    entries = []
-    for folder in sorted((path / "runs").glob("*/")):
-        if not (folder / "plan.json").is_file():
-            continue
-        run, plan = Run(folder), read_tree(folder / "plan.json")
-        text, seed = str(plan.get("noise", "none")), int(plan.get("seed", 0))
-        variant = folder.name
-        for part in (f"-{seed}", f"-{text.replace(':', '-').replace(',', '-')}"):
-            variant = variant.removesuffix(part)
-        ended = (folder / "metrics.json").exists()
-        metrics = run.read_json("metrics.json") if ended else None
-        entries.append(Entry(folder.name, variant, text, seed, metrics, run.log()))
-    if not any(entry.metrics for entry in entries):
-        raise InputError(f"{path / 'runs'}: holds no run that has ended; nothing to report on")
-    return entries
+NO_RANKS = (
+    "Nothing to rank: that takes two methods that have run under every noise of the plan, and "
+    "noises of three perspectives."
+)
+FEW = 8  # curves that colours tell apart
+COLOURED = 6  # of more than that
 
 
 def render(path: Path) -> str:
     """Write the page."""
-    entries = read_entries(path)
-    done = [entry for entry in entries if entry.metrics]
-    noises, variants = _noises(done), _variants(done)
-    lead = (
-        f"{len(done)} of {len(entries)} runs have ended: {len(variants)} methods, "
-        f"{len(noises)} kinds of noise, {len({entry.seed for entry in done})} seeds."
-    )
+    results = read(path)
+    plan = results.plan
     body = (
-        _tables(path, done)
-        + _pentagons(done)
-        + _curves(done)
-        + _runs(entries)
-        + _settings(path)
-        + section("Commands", listed([f"balancemix report {path}"]))
+        section("Tables", show(make_tables(plan, path / "runs")))
+        + section("Ranks", _pictures(ranked(results)) or paragraph(NO_RANKS))
+        + section("Learning", _pictures(learned(results)))
+        + _runs(results)
+        + _settings(plan)
+        + _commands(path, plan)
     )
-    return document(f"Benchmark {path.resolve().name}", lead, body)
+    return document(f"Benchmark {path.resolve().name}", html.escape(_lead(results)), body)
 
 
 def figures(path: Path) -> Iterator[tuple[str, Figure]]:
-    """Draw all figures of a benchmark, by name."""
-    done = [entry for entry in read_entries(path) if entry.metrics]
-    ranks = ranked(done)
-    if _can_span(ranks):
-        yield "pentagons", pentagons(ranks)
-    for text, runs in _by_noise(done).items():
-        yield (
-            f"learning-{text.replace(':', '-').replace(',', '-')}",
-            learning(mean_curves(runs), colours(_variants(done))),
-        )
+    """Draw all figures of a bench, by name."""
+    results = read(path)
+    for drawn in (ranked(results), learned(results)):
+        for name, figure, _ in drawn:
+            yield name, figure
 
 
-def ranked(done: Sequence[Entry]) -> dict[str, dict[str, int]]:
-    """Rank the variants from each of the paper's perspectives that the runs show."""
-    scored: dict[str, dict[tuple[str, str], float]] = {}
-    for text, runs in _by_noise(done).items():
-        for group, key in (("All", "mAP"), ("Few", "mAP_few")):
-            for name, (mean, _) in mean_scores(runs, key).items():
-                scored.setdefault(name, {})[text, group] = mean
-    return from_all_corners([scored], _noises(done))
+def read(path: Path) -> Results:
+    """Read what has ended of a bench, by the plan that is stored beside its runs."""
+    results = read_results(read_bench(str(path / "bench.json")), path / "runs")
+    if not results.metrics:
+        raise InputError(f"{path / 'runs'}: holds no run that has ended; nothing to report on")
+    return results
 
 
-def mean_scores(runs: Sequence[Entry], key: str) -> dict[str, tuple[float, float | None]]:
-    """Average a last score over seeds, by variant; with the standard error where there are more."""
-    values: dict[str, list[float]] = {}
-    for entry in runs:
-        if entry.metrics and key in entry.metrics["last"]:
-            values.setdefault(entry.variant, []).append(entry.metrics["last"][key])
-    return {
-        name: (
-            statistics.fmean(own),
-            statistics.stdev(own) / len(own) ** 0.5 if len(own) > 1 else None,
-        )
-        for name, own in values.items()
-    }
-
-
-def mean_curves(runs: Sequence[Entry]) -> dict[str, list[float]]:
-    """Average mAP after each epoch over seeds, by variant, the best at the end first."""
-    logs: dict[str, list[list[float]]] = {}
-    for entry in runs:
-        logs.setdefault(entry.variant, []).append([line["mAP"] for line in entry.log])
-    means = {
-        name: [statistics.fmean(values) for values in zip(*own, strict=False)]
-        for name, own in logs.items()
-    }
-    return dict(sorted(((n, m) for n, m in means.items() if m), key=lambda item: -item[1][-1]))
-
-
-def _tables(path: Path, done: Sequence[Entry]) -> str:
-    parts = []
-    for file in sorted((path / "tables").glob("*.csv")):
-        with file.open(newline="", encoding="utf-8") as lines:
-            header, *rows = list(csv.reader(lines)) or [[]]
-        whole = [row for row in rows if len(row) == len(header)]
-        if whole:
-            title = html.escape(file.stem.replace("-", " ").replace("_", " "))
-            parts.append(f"<h3>{title}</h3>" + table(header, whole))
-    if not parts:
-        parts = [_simple_table(done)]
-    return section("Tables", *parts)
-
-
-def _simple_table(done: Sequence[Entry]) -> str:
-    noises = _noises(done)
-    means = {text: mean_scores(runs, "mAP") for text, runs in _by_noise(done).items()}
-    rows = [
-        [name, *(_with_error(means[text].get(name)) for text in noises)] for name in _variants(done)
-    ]
-    said = "Last test mAP, mean ± standard error over seeds."
-    return paragraph(said) + table(("method", *noises), rows, sortable=True)
-
-
-def _pentagons(done: Sequence[Entry]) -> str:
-    ranks = ranked(done)
-    if not _can_span(ranks):
-        said = "Ranks need two methods or more that have run on three perspectives or more."
-        return section("Ranks", paragraph(said))
-    seen = next(iter(ranks.values()))
-    lacking = [place for place in CORNERS if place not in seen]
+def ranked(results: Results) -> Iterator[Named]:
+    """Draw the pentagons of all data together, where there is enough to rank."""
+    plan = results.plan
+    ranks = from_all_corners([results.means(data) for data in plan.data], plan.noises)
+    seen = next(iter(ranks.values()), {})
+    if len(ranks) < 2 or len(seen) < 3:
+        return
     caption = (
-        f"Ranks of the {len(ranks)} methods that have run on all noises (1 is best, at the rim), "
-        "with the share of the whole pentagon that they span; few-shot classes without noise are "
-        "“Imbal.”."
+        f"Ranks of the {len(ranks)} methods that have run under every noise (1 is best, at the "
+        "rim), with the share of the whole pentagon that they span; few-shot classes without noise "
+        "are “Imbal.”."
     )
+    if len(plan.data) > 1:
+        caption += " Those of each data are added up and ranked again."
+    lacking = [place for place in CORNERS if place not in seen]
     if lacking:
-        caption += f" Not run: {', '.join(lacking)}."
-    return section("Ranks", picture(pentagons(ranks), "pentagons", caption))
+        caption += f" Not in the plan: {', '.join(lacking)}."
+    yield "pentagons", pentagons(ranks), caption
 
 
-def _curves(done: Sequence[Entry]) -> str:
-    parts = []
-    for i, (text, runs) in enumerate(_by_noise(done).items()):
-        caption = f"Noise {text}: test mAP after each epoch, mean over seeds: last (best)."
-        parts.append(
-            picture(learning(mean_curves(runs), colours(_variants(done))), f"learning-{i}", caption)
+def learned(results: Results) -> Iterator[Named]:
+    """Draw the curves of each data and noise."""
+    plan = results.plan
+    rows = by_category(plan.methods)
+    shown = {
+        (data, text): {
+            row.label: curve for row in rows if (curve := results.curve(row, text, data))
+        }
+        for data in plan.data
+        for text in plan.noises
+    }
+    told = {key: telling(rows, curves) for key, curves in shown.items()}
+    lines = row_lines([row for row in rows if any(row.label in names for names in told.values())])
+    for (data, text), curves in shown.items():
+        if not curves:
+            continue
+        own = {label: lines[label] for label in told[data, text]}
+        name, said = f"learning-{slug(text)}", heading(text)
+        if len(plan.data) > 1:
+            name, said = f"{name}-{data_slug(data)}", f"{said}, {data_slug(data)}"
+        caption = (
+            f"{said}: test mAP after each epoch, mean over seeds, with the last and (best) of this "
+            "mean."
         )
-    return section("Learning", *parts)
+        if len(own) < len(curves):
+            others = ", ".join(label for label in curves if label not in own)
+            caption += f" In grey: {others}."
+        yield name, learning(curves, own), caption
 
 
-def _runs(entries: Sequence[Entry]) -> str:
-    rows = []
-    for entry in entries:
-        measured = scores(entry.metrics) if entry.metrics else [None] * len(SCORES)
-        seconds = entry.metrics["seconds_per_epoch"] if entry.metrics else None
-        rows.append([entry.name, entry.variant, entry.noise, entry.seed, *measured, seconds])
+def telling(rows: Sequence[Variant], curves: Mapping[str, Sequence[float]]) -> list[str]:
+    """Choose the curves to colour: all of a few, or the first rows, the last ones and the best."""
+    if len(curves) <= FEW:
+        return list(curves)
+    first = [row.label for row in rows if row.category == rows[0].category][:2]
+    last = [row.label for row in rows if row.category == rows[-1].category][-2:]
+    best = sorted(curves, key=lambda label: -curves[label][-1])
+    wanted = dict.fromkeys([*first, *last, *best])
+    return [label for label in wanted if label in curves][:COLOURED]
+
+
+def row_lines(rows: Sequence[Variant]) -> dict[str, Line]:
+    """Give each row its line; a method that has one row alone, the colour that it always has."""
+    names = [row.name for row in rows]
+    keys = [row.name if names.count(row.name) == 1 else row.label for row in rows]
+    lines = colours(keys)
+    return {row.label: lines[key] for row, key in zip(rows, keys, strict=True)}
+
+
+def _lead(results: Results) -> str:
+    plan, planned = results.plan, distinct(jobs(results.plan))
+    ended = sum(results.of(job) is not None for job in planned)
+    counted = {"method": len(plan.methods), "noise": len(plan.noises), "seed": len(plan.seeds)}
+    counts = [f"{count} {name}{'s' * (count != 1)}" for name, count in counted.items()]
+    where = ", ".join(map(data_slug, plan.data))
+    return f"{ended} of {len(planned)} runs have ended: {', '.join(counts)}; data {where}."
+
+
+def _pictures(drawn: Iterator[Named]) -> str:
+    return "\n".join(picture(figure, name, caption) for name, figure, caption in drawn)
+
+
+def _runs(results: Results) -> str:
+    rows: list[list[object]] = []
+    for job in distinct(jobs(results.plan)):
+        metrics = results.of(job)
+        measured = scores(metrics) if metrics else [None] * len(SCORES)
+        seconds = metrics["seconds_per_epoch"] if metrics else None
+        facts = (job.name, job.variant.label, job.noise, job.seed)
+        rows.append([*facts, *measured, seconds])
     header = ("run", "method", "noise", "seed", *SCORES, "s an epoch")
     return section("Runs", table(header, rows, text=(0, 1, 2), sortable=True))
 
 
-def _settings(path: Path) -> str:
-    content = json.dumps(read_tree(path / "bench.json"), indent=2, ensure_ascii=False)
-    shown = f'<div class="wide"><pre>{html.escape(content)}</pre></div>'
+def _settings(plan: BenchPlan) -> str:
+    content = html.escape(json.dumps(plan.tree(), indent=2, ensure_ascii=False))
+    shown = f'<div class="wide"><pre>{content}</pre></div>'
     return section("Settings", f"<details><summary>bench.json</summary>{shown}</details>")
 
 
-def _with_error(measured: tuple[float, float | None] | None) -> str | None:
-    if measured is None:
-        return None
-    mean, error = measured
-    return f"{mean:.1f}" if error is None else f"{mean:.1f} ± {error:.1f}"
-
-
-def _by_noise(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
-    return {text: [e for e in entries if e.noise == text] for text in _noises(entries)}
-
-
-def _noises(entries: Sequence[Entry]) -> list[str]:
-    found = dict.fromkeys(entry.noise for entry in entries)
-    return sorted(found, key=lambda text: (text != "none", text))
-
-
-def _variants(entries: Sequence[Entry]) -> list[str]:
-    return list(dict.fromkeys(entry.variant for entry in entries))
-
-
-def _can_span(ranks: Mapping[str, Mapping[str, int]]) -> bool:
-    return len(ranks) > 1 and len(next(iter(ranks.values()))) > 2
+def _commands(path: Path, plan: BenchPlan) -> str:
+    data = "".join(f" --data {shlex.quote(each)}" for each in plan.data)
+    seeds, folder = ",".join(map(str, plan.seeds)), shlex.quote(str(path))
+    calls = [
+        f"balancemix bench PLAN{data} --seeds {seeds} --out {folder}",
+        f"balancemix report {folder}",
+    ]
+    said = "PLAN is the file or the name of the plan above; runs that have ended are not repeated."
+    return section("Commands", listed(calls), paragraph(said))

@@ -37,13 +37,22 @@ th, td {{ padding: .35rem .8rem .35rem 0; text-align: right;
 th {{ color: var(--faint); font-weight: 600; vertical-align: bottom; }}
 .text, th:first-child, td:first-child {{ text-align: left; }}
 td:first-child {{ min-width: 7.5rem; }} td:not(.text), th {{ white-space: nowrap; }}
-.best {{ font-weight: 700; }} .wide {{ overflow-x: auto; }}
-.tall {{ max-height: 34rem; overflow: auto; }}
-.tall th {{ position: sticky; top: 0; background: var({variable(PAPER)}); }}
+.best {{ font-weight: 700; }} .second {{ text-decoration: underline; }}
+.wide {{ overflow-x: auto; }} .tall {{ max-height: 34rem; overflow: auto; }}
+.tall thead {{ position: sticky; top: 0; z-index: 1; background: var({variable(PAPER)}); }}
+.paper th, .paper td {{ padding-left: .8rem; }} .paper small {{ color: var(--faint); }}
+.paper colgroup ~ colgroup ~ colgroup {{ border-left: 1px solid var(--line); }}
+.paper [colspan] {{ text-align: center; }} .paper thead th {{ white-space: normal; }}
+.paper tr > :first-child {{ padding-left: 0; text-align: left; position: sticky; left: 0;
+  background: var({variable(PAPER)}); }}
+.paper [scope=row] {{ color: var(--ink); font-weight: 400; min-width: 7.5rem;
+  box-shadow: inset -1px 0 var(--line); }}
+.paper [scope=rowgroup] {{ padding-top: .9rem; }}
+.paper [scope=rowgroup] span {{ position: sticky; left: 0; }}
 th button {{ all: unset; cursor: pointer; }} th button:focus-visible {{ outline: 2px solid; }}
 [aria-sort=ascending] button::after {{ content: " ▲"; }}
 [aria-sort=descending] button::after {{ content: " ▼"; }}
-summary {{ cursor: pointer; color: var(--faint); }}
+summary {{ cursor: pointer; color: var(--faint); }} details {{ margin: .5rem 0; }}
 .choose {{ display: none; gap: 1rem; flex-wrap: wrap; }} .js .choose {{ display: flex; }}
 select {{ font: inherit; max-width: 100%; }} .js .choice:not(.shown) {{ display: none; }}
 .rows {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(13.5rem, 1fr));
