@@ -63,7 +63,7 @@ FLAGS: list[tuple[str, str, dict[str, Any]]] = [
     ("--alpha", "method.alpha", {"type": float, "help": "of Mixup's Beta (default 4)"}),
     ("--epsilon", "method.epsilon", {"type": number, "help": "re-labelling threshold, "
                                                              "auto (0.975) or a number"}),
-    ("--mode", "method.mode", {"help": "re-label once an epoch (default), online, or as the paper"}),
+    ("--mode", "method.mode", {"help": "re-label by epoch (default), online, or as paper"}),
     ("--clip", "train.clip", {"type": float, "help": "largest gradient norm"}),
     ("--accumulate", "train.accumulate", {"type": int, "help": "batches a step"}),
     ("--ema", "train.ema", {"type": float, "help": "decay of averaged weights, e.g. 0.9997"}),
