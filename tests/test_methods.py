@@ -382,7 +382,8 @@ def test_each_switch_alone_changes_the_result(switch, mode):
     [
         {"lambda_per": "pair"},
         {"blend": True},
-        {"mode": "epoch"},
+        {"mode": "online"},
+        {"mode": "paper"},
         {"trust_positives": True},
         {"relabel_weight": "confidence"},
         {"mixture": "dividemix"},
@@ -428,8 +429,10 @@ def test_the_warm_up_is_a_fifth_of_the_epochs_unless_given(warmup, epochs, warm)
     assert BalanceMix(warmup=warmup).start(make_data()[1], epochs).warm == warm
 
 
-def test_views_are_wanted_once_the_warm_up_is_over():
-    training = Training(make_method("balancemix", make_data()[1], warmup=2), make_data()[0])
+@pytest.mark.parametrize("mode", ["online", "paper"])
+def test_views_are_wanted_once_the_warm_up_is_over(mode):
+    method = make_method("balancemix", make_data()[1], warmup=2, mode=mode)
+    training = Training(method, make_data()[0])
     wanted = []
     for _ in range(EPOCHS):
         wanted.append((training.method.views, training.method.needs_views))
@@ -865,9 +868,9 @@ def test_the_documented_loop_runs_and_finds_planted_errors():
 
 
 def test_a_loop_with_two_views_runs():
-    training = trained("balancemix", views=True, epsilon=0.8)
+    training = trained("balancemix", views=True, epsilon=0.8, mode="paper")
     assert np.isfinite(training.losses).all()
-    assert training.losses != trained("balancemix", epsilon=0.8).losses
+    assert training.losses != trained("balancemix", epsilon=0.8, mode="paper").losses
 
 
 @pytest.mark.parametrize("views", [1, 2, 3])
