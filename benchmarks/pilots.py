@@ -38,7 +38,7 @@ def main() -> None:
 
 def row(noise: str, runs: list[Path]) -> str:
     """Write the least and the most that the pilots of a noise found, and the truth of one seed."""
-    found = [log(run)[1] for run in runs]  # what a method settled on is in its second line
+    found = [log(run)[0] for run in runs]  # what a method settled on is in its first line
     wrong, missing = ([line[key] for line in found] for key in ("wrong", "missing"))
     rows = prepare(Plan.from_tree(read_tree(runs[0] / "plan.json"))).train
     given, truth = rows.labels > 0, (rows.labels if rows.truth is None else rows.truth) > 0
