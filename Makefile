@@ -18,6 +18,7 @@ slow: .venv/ready
 results: .venv/ready
 	$(BIN)/python benchmarks/results.py
 	$(BIN)/python benchmarks/pilots.py
+	$(BIN)/python benchmarks/doubts.py
 
 bench: .venv/ready
 	$(BIN)/python benchmarks/performance.py

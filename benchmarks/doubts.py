@@ -1,0 +1,44 @@
+"""What BalanceMix makes of right positives, by frequency of the class: a table of docs/results.md.
+
+It is read from the runs with clean labels in bench/coco, which `results.py coco` trains.
+"""
+
+from __future__ import annotations
+
+import sys
+from statistics import mean
+
+import torch
+from results import ROOT, put
+
+from balancemix.groups import class_groups
+from balancemix.labels import Status
+from balancemix.run import Run
+
+HEAD = "| classes | clean | set to absent | ambiguous |\n|---|---|---|---|\n"
+
+
+def main() -> None:
+    """Count, and write the table."""
+    paths = sorted((ROOT / "bench" / "coco" / "runs").glob("balancemix-none-*"))
+    if not paths:
+        sys.exit("bench/coco: no run with clean labels has ended; run results.py coco first")
+    runs = [Run(path).read_arrays("labels.npz") for path in paths]
+    lines = ""
+    for name, classes in class_groups(torch.tensor(runs[0]["given"].sum(0)), "auto").items():
+        shares: list[list[float]] = [[], [], []]
+        for run in runs:
+            given, status, target = (
+                run[key][:, classes.numpy()] for key in ("given", "status", "target")
+            )
+            held = given > 0
+            absent = (status == Status.RELABELLED) & (target == 0)
+            kinds = (status == Status.CLEAN, absent, status == Status.AMBIGUOUS)
+            for found, kind in zip(shares, kinds, strict=True):
+                found.append(100 * float(kind[held].mean()))
+        lines += f"| {name} | " + " | ".join(f"{mean(found):.0f} %" for found in shares) + " |\n"
+    put("doubts", HEAD + lines)
+
+
+if __name__ == "__main__":
+    main()
