@@ -41,7 +41,7 @@ class Bench:
 BENCHES = {
     "coco": Bench("paper-tables", FEATURES),
     "deepfashion": Bench("paper-tables", FASHION, ("--paper", "deepfashion")),
-    "ablation": Bench("ablation", FEATURES),
+    "ablation": Bench("ablation", FEATURES, ("--seeds", "0")),
     "modes": Bench("modes", FEATURES),
     "by-hand": Bench("by-hand", FEATURES),
     "wide": Bench("wide", FEATURES),
