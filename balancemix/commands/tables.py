@@ -78,11 +78,12 @@ def judgement(line: Mapping[str, Any]) -> str:
     'es are trusted, epsilon 0.975, warm-up 6'
     """
     trust = "trusted" if line["trust_positives"] else "doubted like all labels"
+    warm = f", warm-up {line['warmup']:g}" if "warmup" in line else ""  # runs of before lack it
     return (
         f"labels: by {line['positives']:,} positives of rows that a pilot had not seen, "
         f"about {line['wrong']:.0%} (± {line['error']:.0%}) of the given ones look wrong, "
         f"and up to {line['missing']:.1f} are missing for each that is given. "
-        f"Positives are {trust}, epsilon {line['epsilon']:g}, warm-up {line['warmup']:g}"
+        f"Positives are {trust}, epsilon {line['epsilon']:g}{warm}"
     )
 
 
