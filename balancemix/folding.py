@@ -23,7 +23,10 @@ def folded(model: nn.Module, x: Tensor) -> nn.Module:
     """
     if not any(isinstance(module, nn.BatchNorm2d) for module in model.modules()):
         return model
-    model_copy = copy.deepcopy(model).eval()
+    try:
+        model_copy = copy.deepcopy(model).eval()
+    except (RuntimeError, TypeError):  # somebody's model may hold what cannot be copied
+        return model
     with torch.no_grad():
         said = model_copy(x)
         names = {module: name for name, module in model_copy.named_modules()}

@@ -81,6 +81,16 @@ def test_a_norm_that_is_used_twice_stays():
     torch.testing.assert_close(quick(x), model(x))
 
 
+def test_a_model_that_cannot_be_copied_is_asked_itself():
+    torch.manual_seed(0)
+    model = used(Network()).eval()
+    model.kept = model.first.weight * 2  # torch copies no tensor that has a history
+    x = torch.randn(2, 3, 8, 8)
+    assert folded(model, x) is model
+    said = predict_logits(model, [(row, i) for i, row in enumerate(x)])
+    torch.testing.assert_close(said, model(x).detach())
+
+
 def test_models_without_norms_are_themselves():
     model = nn.Linear(2, 3)
     assert folded(model, torch.zeros(1, 2)) is model
