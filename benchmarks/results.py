@@ -56,7 +56,11 @@ BENCHES = {
 def main(words: list[str]) -> None:
     """Run what is missing, one bench after another, and put their tables into the document."""
     train = "--tables" not in words
-    for name in [word for word in words if word != "--tables"] or BENCHES:
+    names = [word for word in words if word != "--tables"] or list(BENCHES)
+    unknown = [name for name in names if name not in BENCHES]
+    if unknown:
+        sys.exit(f"unknown bench {', '.join(unknown)}; use some of: {', '.join(BENCHES)}")
+    for name in names:
         bench = BENCHES[name]
         if not train and not (ROOT / "bench" / name).exists():
             continue
