@@ -45,6 +45,8 @@ class Lines:
 
     def advance(self, steps: int = 1) -> None:
         """Count, and say so if the last line is some time ago."""
+        if not steps:
+            return
         self.done += steps
         now = time.monotonic()
         if now - self.shown > self.every:
@@ -83,6 +85,8 @@ class Bar:
 
     def advance(self, steps: int = 1) -> None:
         """Move the bar, with its rate and time left."""
+        if not steps:
+            return
         self.done += steps
         rate = self.done / max(time.monotonic() - self.start, 1e-9)
         left = f"{rate:.3g}/s  {clock((self.total - self.done) / rate)} left"

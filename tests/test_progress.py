@@ -1,0 +1,21 @@
+"""Progress in plain lines and as a bar."""
+
+import io
+
+import pytest
+
+from balancemix.progress import Bar, Lines
+
+
+@pytest.mark.parametrize("kind", [Lines, Bar])
+def test_no_step_is_no_step(kind):
+    show = kind("training", 4, io.StringIO())
+    show.every = -1.0  # always long ago
+    show.advance(0)  # as a resumed training does that has no pilot
+    assert show.done == 0
+
+
+def test_a_line_says_what_share_is_done():
+    show = Lines("training", 4, io.StringIO(), every=-1.0)
+    show.advance(4)
+    assert show.out.getvalue() == "training 100%  0:00 left\n"
