@@ -132,8 +132,7 @@ def _forward(
     with torch.inference_mode():
         for shots in _one_line(batches):
             x = shots.flatten(0, 1).to(device, non_blocking=True)
-            x = x.contiguous(memory_format=torch.channels_last).float()
-            said = body(x.div_(255).sub_(mean).div_(std)).half()
+            said = body(images.normalise(x, mean, std)).half()
             if not said.isfinite().all():
                 raise InputError("the backbone's features do not fit float16; choose another one")
             yield said.unflatten(0, shots.shape[:2]).cpu().numpy()

@@ -5,8 +5,16 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from balancemix.data import uda
-from balancemix.data.dataset import FeatureRows, ImageRows, Rows, as_is, batch_seed
+from balancemix.data import images, uda
+from balancemix.data.dataset import (
+    IMAGENET_MEAN,
+    IMAGENET_STD,
+    FeatureRows,
+    ImageRows,
+    Rows,
+    as_is,
+    batch_seed,
+)
 from balancemix.errors import InputError
 
 CLASSES = ["cat", "dog", "owl"]
@@ -180,6 +188,17 @@ def test_images_are_squashed_and_normalised(tmp_path):
     torch.testing.assert_close(x[:, :, 0, 0], torch.tensor([[1.0, -2.0, 0.0]] * 2))
     assert rows.names == ["wide.png", "tall.png"]
     assert rows.picture(0).size == (64, 16)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 5, 4), (1, 3, 1, 1), (3, 3, 1, 6), (0, 3, 4, 4)])
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_pixels_are_normalised_channel_by_channel(shape, layout):
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randint(256, shape, dtype=torch.uint8, generator=generator)
+    mean, std = torch.tensor(IMAGENET_MEAN), torch.tensor(IMAGENET_STD)
+    want = (x.float() / 255 - mean.view(3, 1, 1)) / std.view(3, 1, 1)
+    found = images.normalise(x.contiguous(memory_format=layout), mean, std)
+    assert torch.equal(found, want)
 
 
 def test_grey_and_transparent_images_become_rgb(tmp_path):

@@ -88,7 +88,7 @@ def test_a_view_is_the_seed_s_the_row_s_and_its_own(photos, embedded):
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.equal(embedding.Shots(rows, 1, 5)[7], shots[:2])  # however many there are
     assert not torch.equal(embedding.Shots(rows, 1, 6)[7][1], shots[1])
-    x = (shots.float() / 255 - rows.mean) / rows.std
+    x = (shots.float() / 255 - rows.mean.view(3, 1, 1)) / rows.std.view(3, 1, 1)
     with torch.no_grad():
         said = body()(x)
     views = torch.from_numpy(arrays(embedded)["views"][7]).float()
