@@ -1,11 +1,11 @@
-"""Folding BatchNorm changes how fast a model answers, and nothing else."""
+"""Folding changes how fast a model answers, and nothing else."""
 
 import pytest
 import timm
 import torch
 from torch import nn
 
-from balancemix.folding import folded
+from balancemix.folding import Evened, folded
 from balancemix.prediction import predict_logits
 
 
@@ -52,6 +52,17 @@ def test_backbones_say_the_same_without_their_norms(name):
     x = torch.randn(3, 3, 64, 64)
     quick = folded(model, x[:1])
     assert norms(quick) == 0 < norms(model)
+    with torch.no_grad():
+        torch.testing.assert_close(quick(x), model(x), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("size", [64, 60, 63])  # 60 becomes odd on the way
+def test_padding_is_folded_where_sizes_are_even_and_kept_where_not(size):
+    torch.manual_seed(0)
+    model = used(timm.create_model("tf_efficientnet_lite0", num_classes=5)).eval()
+    quick = folded(model, torch.randn(1, 3, 64, 64))
+    assert sum(isinstance(module, Evened) for module in quick.modules()) == 5
+    x = torch.randn(2, 3, size, size)
     with torch.no_grad():
         torch.testing.assert_close(quick(x), model(x), rtol=1e-4, atol=1e-4)
 
