@@ -1,25 +1,29 @@
 """What an epoch costs after the warm-up: `python benchmarks/epoch.py`, minutes on two free cores.
 
-Seconds of whole epochs, with the passes at their end, as ratios to Mixup's; the methods take turns,
-and of each one's epochs the fastest counts: what disturbs a measurement only ever adds to it.
-Also how much of BalanceMix's epoch is neither loading, forward, backward nor the optimiser's step:
-what sampling, mixtures and the label table take. Rows and weights are random.
+The time of whole epochs, with the passes at their end, as ratios to Mixup's. The methods train in
+turns of a second and go on until the slowest has been measured. Their time is counted in steps that
+Mixup makes just then, so that a change in the machine's speed is none in the ratio, which is of
+means over epochs and has their standard error. Also how much of an epoch is neither loading,
+forward, backward nor the optimiser's step: what sampling, mixtures and the label table take,
+besides what any training has. Rows and weights are random.
 """
 
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
 import torch
 from photos import report, write_photos
 from torch import Tensor
+from turns import Enough, Turn, in_turns
 
 import balancemix.train
 from balancemix.data import FeatureRows, ImageRows, Rows
@@ -28,32 +32,30 @@ from balancemix.experiment import make_model
 from balancemix.model import Classifier
 from balancemix.plan import Plan
 from balancemix.progress import progress
-from balancemix.run import Run
 
 CLASSES = [f"class {k}" for k in range(80)]
+# Positives are not left to a pilot, whose epochs would be measured as well.
+REFINED = {"name": "balancemix", "warmup": 1, "trust_positives": False}
 METHODS: dict[str, dict[str, Any]] = {
-    "bce": {"name": "bce"},  # first: whatever a process does only once falls to it, not to Mixup
-    "mixup": {"name": "mixup"},
-    "balancemix online": {"name": "balancemix", "warmup": 1, "mode": "online"},
-    "balancemix epoch": {"name": "balancemix", "warmup": 1, "mode": "epoch"},
+    "mixup": {"name": "mixup"},  # the yardstick has the first turn
+    "bce": {"name": "bce"},
+    "balancemix online": {**REFINED, "mode": "online"},
+    "balancemix epoch": {**REFINED, "mode": "epoch"},
 }
 REQUIRED = {"balancemix online": "<= 1.9", "balancemix epoch": "<= 1.45"}
 PHOTOS, SIZE = 1024, 128
-# The first epoch is the warm-up, and the last has a pass more for the final record.
-EPOCHS, MEASURED = 3, (1,)
 
 
 def main() -> None:
     """Measure, and print a line for each case."""
-    torch.set_num_threads(2)
     wanted = sys.argv[1:] or ["features", "images"]
     with TemporaryDirectory() as name:
         folder = Path(name)
         if "features" in wanted:
-            compare("features", feature_rows(), folder, rounds=5, required={}, rest="")
+            compare("features", folder, epochs=8)
         if "images" in wanted:
-            rows = image_rows(folder)
-            compare("images", rows, folder, rounds=2, required=REQUIRED, rest="< 0.03")
+            write_photos(folder, PHOTOS)
+            compare("images", folder, epochs=4, required=REQUIRED, rest="< 0.03")
 
 
 def feature_rows() -> FeatureRows:
@@ -63,10 +65,10 @@ def feature_rows() -> FeatureRows:
 
 
 def image_rows(folder: Path) -> ImageRows:
-    """Write made-up photographs, and decode them once."""
-    paths = write_photos(folder / "photos", PHOTOS)
-    rows = ImageRows(paths, random_labels(PHOTOS), CLASSES, size=SIZE).cached("memory")
-    for i in range(PHOTOS):
+    """Decode the photographs once."""
+    paths = sorted(folder.rglob("*.jpg"))
+    rows = ImageRows(paths, random_labels(len(paths)), CLASSES, size=SIZE).cached("memory")
+    for i in range(len(rows)):
         rows.store.image(i)
     return rows
 
@@ -81,71 +83,80 @@ def random_labels(count: int) -> Tensor:
 
 
 def compare(
-    case: str, rows: Rows, folder: Path, *, rounds: int, required: dict[str, str], rest: str
+    case: str, folder: Path, *, epochs: int, required: dict[str, str] | None = None, rest: str = ""
 ) -> None:
-    """Train with every method in turn, and report each one's ratio to Mixup."""
-    epochs: dict[str, list[tuple[float, float]]] = {name: [] for name in METHODS}
-    with progress(f"epochs on {case}", rounds * len(METHODS)) as show:
-        for turn in range(rounds):
-            for name, method in METHODS.items():
-                run = Run(folder / f"{case} {name} {turn}")
-                epochs[name] += measure(rows, method, run)
-                show.advance()
-    fastest = {name: min(found) for name, found in epochs.items()}
-    for name, (seconds, _) in fastest.items():
-        ratio = seconds / fastest["mixup"][0]
+    """Train with all methods in turns until each has so many epochs, and report their ratios."""
+    with progress(f"epochs on {case}", epochs * len(METHODS)) as show:
+        found = in_turns(partial(train, case, folder), list(METHODS), epochs, show)
+    mean = {name: each[:, 0].mean() for name, each in found.items()}
+    error = {name: each[:, 0].std() / len(each) ** 0.5 for name, each in found.items()}
+    for name in METHODS:
         if name != "mixup":
-            report("epoch", f"{case}, {name}, against mixup", ratio, required.get(name, ""))
-    for name in ("balancemix online", "balancemix epoch"):
-        report("epoch", f"{case}, {name}, bookkeeping", fastest[name][1], rest)
+            ratio = mean[name] / mean["mixup"]
+            spread = ratio * sum((error[one] / mean[one]) ** 2 for one in (name, "mixup")) ** 0.5
+            what, bound = f"{case}, {name}, against mixup", (required or {}).get(name, "")
+            report("epoch", what, float(ratio), bound, standard_error=float(spread))
+    for name, each in found.items():
+        whole, busy = each.sum(0).tolist()
+        bound = rest if name.startswith("balancemix") else ""
+        report("epoch", f"{case}, {name}, bookkeeping", 1 - busy / whole, bound)
 
 
-def measure(rows: Rows, method: dict[str, Any], run: Run) -> list[tuple[float, float]]:
-    """Train, and return of some epochs the seconds and the share of them that is bookkeeping."""
+def train(case: str, folder: Path, name: str, turn: Turn) -> Tensor:
+    """Train until it is enough; of epochs but the first, all time and that accounted for."""
+    torch.set_num_threads(2)
+    rows = image_rows(folder) if case == "images" else feature_rows()
+    few = rows.subset(torch.arange(64))
     tree = {
-        "method": method,
-        "train": {"epochs": EPOCHS, "device": "cpu"},
+        "method": METHODS[name],
+        "train": {"epochs": 1000, "device": "cpu"},
         "data": {"size": SIZE},
         "model": {"pretrained": False},
     }
     plan = Plan.from_tree(tree)
-    run.path.mkdir()
-    few = rows.subset(torch.arange(64))
-    with clock() as (busy, ends):
-        balancemix.train.fit(lambda: make_model(plan, rows, pretrained=False), rows, few, plan, run)
-    found = []
-    for epoch in MEASURED:
-        seconds, end = run.log()[epoch]["seconds"], ends[epoch]
-        accounted = sum(stop - start for start, stop in busy if end - seconds <= start <= end)
-        found.append((seconds, 1 - accounted / seconds))
-    return found
+    with watched(turn, yardstick=name == "mixup") as marks, suppress(Enough):
+        balancemix.train.fit(lambda: make_model(plan, rows, pretrained=False), rows, few, plan)
+    whole = torch.tensor(marks[: len(marks) // 2 * 2], dtype=torch.float64)
+    return whole.view(-1, 2, 2).diff(dim=1)[1:, 0]
 
 
 @contextmanager
-def clock() -> Iterator[tuple[list[tuple[float, float]], list[float]]]:
-    """Record when loading, forward, backward and steps began and ended, and when epochs ended."""
-    busy: list[tuple[float, float]] = []
-    ends: list[float] = []
+def watched(turn: Turn, *, yardstick: bool) -> Iterator[list[tuple[float, float]]]:
+    """Offer the turn after whatever takes long; note when epochs begin and end.
+
+    Beside each such time stands what was spent until then on loading, forward, backward and step.
+    """
+    busy = 0.0
+    marks: list[tuple[float, float]] = []
 
     def timed(function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **settings: Any) -> Any:
-            begin = time.perf_counter()
+            nonlocal busy
+            begin = turn.clock()
             result = function(*arguments, **settings)
-            busy.append((begin, time.perf_counter()))
+            taken = turn.clock() - begin
+            busy += taken
+            if yardstick and function is step:
+                turn.measure(taken)
+            turn.offer()
             return result
 
         return call
 
-    def score(*arguments: Any, **settings: Any) -> Any:
-        ends.append(time.perf_counter())  # the first thing after an epoch's seconds are taken
-        return predict_logits(*arguments, **settings)
+    step = Engine.step
 
-    predict_logits = balancemix.train.predict_logits
+    def mark() -> float:  # fit looks at the clock when an epoch begins and when it has ended
+        marks.append((turn.clock(), busy))
+        if len(marks) % 2 == 0 and len(marks) > 2:
+            turn.count()
+        return marks[-1][0]
+
     with ExitStack() as stack:
         for owner, name in ((Rows, "__getitems__"), (Classifier, "forward"), (Engine, "step")):
             stack.enter_context(patch.object(owner, name, timed(getattr(owner, name))))
-        stack.enter_context(patch.object(balancemix.train, "predict_logits", score))
-        yield busy, ends
+        looking = SimpleNamespace(perf_counter=mark)
+        stack.enter_context(patch.object(balancemix.train, "time", looking))
+        yield marks
 
 
 if __name__ == "__main__":

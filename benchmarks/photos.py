@@ -23,7 +23,7 @@ def write_photos(folder: Path, count: int, width: int = 640, height: int = 480) 
     return paths
 
 
-def report(benchmark: str, case: str, ratio: float, requirement: str = "") -> None:
+def report(benchmark: str, case: str, ratio: float, requirement: str = "", **more: float) -> None:
     """Print a result as a line of JSON; `requirement` is "< 0.1", "<= 1.9", ">= 2" or nothing."""
     sign, _, bound = requirement.partition(" ")
     met = {
@@ -32,5 +32,6 @@ def report(benchmark: str, case: str, ratio: float, requirement: str = "") -> No
         "<=": bool(bound) and ratio <= float(bound),
         ">=": bool(bound) and ratio >= float(bound),
     }[sign]
-    line = {"benchmark": benchmark, "case": case, "ratio": round(ratio, 4)}
+    numbers = {name: round(number, 4) for name, number in {"ratio": ratio, **more}.items()}
+    line = {"benchmark": benchmark, "case": case, **numbers}
     print(json.dumps({**line, "requirement": requirement or None, "met": met}), flush=True)
