@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -128,10 +128,9 @@ def augmentation(name: str) -> Callable[[Image], Image]:
     'an image'
     """
     if name == "randaugment":
-        from torchvision.transforms import v2
+        from balancemix.data import randaugment
 
-        transform: Callable[[Any], Any] = v2.RandAugment(2, 9)
-        return transform
+        return randaugment.augment
     if name == "uda":
         from balancemix.data.uda import augment
 
