@@ -110,3 +110,14 @@ def test_what_has_not_ended_is_counted_and_a_dash(text):
     assert len(runs) == 1 + 240
     assert runs["bce-mixup-single-2-b"][1:] == ["BCE + Mixup", "single", "2", *["–"] * 6]
     assert runs["bce-loss-none-0"][4] == "60.0"
+
+
+@pytest.mark.parametrize(
+    ("data", "rows"), [({}, "test"), ({"score": "held-out"}, "held-out training")]
+)
+def test_a_curve_says_which_rows_were_scored(tmp_path, data, rows):
+    plan = planned(data=["a.npz"], methods=[{"name": "bce"}], settings={"data": data})
+    pretend(tmp_path / "runs", plan, lambda job, group: 50.0)
+    (tmp_path / "bench.json").write_text(json.dumps(plan.tree()))
+    captions = [caption for _, _, caption in bench.learned(bench.read(tmp_path))]
+    assert captions[0].startswith(f"Clean: mAP on {rows} rows after each epoch")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def learning(
     curves: Mapping[str, Sequence[float]], lines: Mapping[str, look.Line] | None = None
 ) -> Figure:
-    """Draw test mAP after each epoch, a curve a name, with a ring on the best and a dot on the
+    """Draw mAP after each epoch, a curve a name, with a ring on the best and a dot on the
     last; both numbers stand beside it.
 
     `lines` gives names the colour and dash that they have in other figures too; a name that is
@@ -39,7 +39,7 @@ def learning(
     axes.set_xlim(1, max(longest, 2))
     whole_epochs(axes, longest)
     axes.set_xlabel("epoch")
-    axes.set_ylabel("test mAP, %")
+    axes.set_ylabel("mAP, %")
     axes.grid(axis="y")
     _name(axes, told, {name: lines[name][0] for name in told}, height)
     marks = [

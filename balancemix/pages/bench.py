@@ -97,6 +97,8 @@ def ranked(results: Results) -> Iterator[Named]:
 def learned(results: Results) -> Iterator[Named]:
     """Draw the curves of each data and noise."""
     plan = results.plan
+    held_out = plan.settings.get("data", {}).get("score") == "held-out"
+    scored = "held-out training" if held_out else "test"
     rows = by_category(plan.methods)
     shown = {
         (data, text): {
@@ -115,8 +117,8 @@ def learned(results: Results) -> Iterator[Named]:
         if len(plan.data) > 1:
             name, said = f"{name}-{data_slug(data)}", f"{said}, {data_slug(data)}"
         caption = (
-            f"{said}: test mAP after each epoch, mean over seeds, with the last and (best) of this "
-            "mean."
+            f"{said}: mAP on {scored} rows after each epoch, mean over seeds, with the last and "
+            "(best) of this mean."
         )
         if len(own) < len(curves):
             others = ", ".join(label for label in curves if label not in own)
