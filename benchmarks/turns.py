@@ -89,6 +89,9 @@ def in_turns(
             made = sum(min(one, rounds) for one in turns.made)
             show.advance(made - shown)
             shown = made
+    for future in futures:
+        if not isinstance(failure := future.exception(), Enough | None):
+            raise failure
     return {name: future.result() for name, future in zip(names, futures, strict=True)}
 
 
