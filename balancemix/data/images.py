@@ -121,8 +121,8 @@ def normalise(x: Tensor, mean: Tensor, std: Tensor) -> Tensor:
 def augmentation(name: str) -> Callable[[Image], Image]:
     """Make the transform of that name; it draws from torch's global generator, as torchvision's do.
 
-    Images stay PIL's uint8: on a CPU its operations take half the time of those on tensors or less
-    (at 128 pixels 0.32 ms an image and 0.64).
+    Images stay PIL's uint8: on a CPU its operations take less than half the time of those on
+    tensors (`benchmarks/views.py`).
 
     >>> augmentation("none")("an image")
     'an image'

@@ -1,7 +1,7 @@
 """RandAugment(2, 9) on PIL images: torchvision's, image for image, without what it asks of each.
 
 torchvision looks into the arguments of every call for something to vary and works out the strengths
-of an operation anew: a quarter of the time of a view (docs/performance.md). Here the operations are
+of an operation anew: a fifth of the time of a view (`benchmarks/views.py`). Here the operations are
 its own, and so are the draws from torch's global generator, but strengths are settled beforehand.
 """
 
