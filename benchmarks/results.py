@@ -49,7 +49,7 @@ BENCHES = {
     "digits": Bench("digits"),
     "warm-up": Bench("warm-up", FEATURES),
     "search": Bench("search", FEATURES, ("--seeds", "0")),
-    "pixels": Bench("pixels", "../shared/data/coco160", ("--jobs", "1")),
+    "pixels": Bench("pixels", "../shared/data/coco160", ("--jobs", "3")),
 }
 
 
