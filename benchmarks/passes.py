@@ -6,17 +6,17 @@ training step on as many; the candidates and the step take turns.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import torch
 from photos import report
+from turns import fastest
 
 from balancemix.allocator import keep_freed_memory
 from balancemix.folding import folded
 from balancemix.model import build_model
 
-ROUNDS = 7
+ROUNDS = 8
 
 
 def main() -> None:
@@ -53,24 +53,12 @@ def main() -> None:
         "step": step,
     }
     with torch.no_grad():
-        begin = time.perf_counter()
-        compiled(x)
-        compiling = time.perf_counter() - begin
-        seconds = {name: [timed(run)] for name, run in candidates.items()}
-        for _ in range(ROUNDS):
-            for name, run in candidates.items():
-                seconds[name].append(timed(run))
-    unit = min(seconds.pop("step"))
-    for name, found in seconds.items():
-        report("passes", f"{name}, against a training step", min(found) / unit)
+        compiling = fastest({"once": lambda: compiled(x)}, 1)["once"]
+        seconds = fastest(candidates, ROUNDS)
+    unit = seconds.pop("step")
+    for name, taken in seconds.items():
+        report("passes", f"{name}, against a training step", taken / unit)
     report("passes", "compiling, against a training step", compiling / unit)
-
-
-def timed(run: Callable[[], object]) -> float:
-    """Take the seconds of one call."""
-    begin = time.perf_counter()
-    run()
-    return time.perf_counter() - begin
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ are the same (tests/test_randaugment.py). Also against the operations on tensors
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,6 +14,7 @@ from typing import Any
 import torch
 from photos import report, write_photos
 from torchvision.transforms import v2
+from turns import fastest
 
 from balancemix.data import images
 
@@ -30,26 +30,22 @@ def main() -> None:
     tensors = list(images.pixels(photos))
     theirs = v2.RandAugment(2, 9)
     ours = images.augmentation("randaugment")
-    seconds: dict[str, list[float]] = {
-        "ours": [],
-        "torchvision's": [],
-        "torchvision's on tensors": [],
-    }
-    for _ in range(ROUNDS):
-        seconds["ours"].append(timed(ours, photos))
-        seconds["torchvision's"].append(timed(theirs, photos))
-        seconds["torchvision's on tensors"].append(timed(theirs, tensors))
-    best = {name: min(found) for name, found in seconds.items()}
-    for name in list(best)[1:]:
-        ratio = best["ours"] / best[name]
-        report("views", f"RandAugment against {name}", ratio, ms_an_image=10 * best["ours"])
 
+    def vary(augment: Callable[[Any], Any], photos: list[Any]) -> Callable[[], object]:
+        return lambda: images.varied(photos, augment, range(len(photos)))
 
-def timed(augment: Callable[[Any], Any], photos: list[Any]) -> float:
-    """Take the seconds of varying all."""
-    begin = time.perf_counter()
-    images.varied(photos, augment, range(len(photos)))
-    return time.perf_counter() - begin
+    seconds = fastest(
+        {
+            "ours": vary(ours, photos),
+            "torchvision's": vary(theirs, photos),
+            "torchvision's on tensors": vary(theirs, tensors),
+        },
+        ROUNDS,
+    )
+    unit = seconds.pop("ours")
+    for name, taken in seconds.items():
+        what = f"RandAugment against {name}"
+        report("views", what, unit / taken, ms_an_image=1000 * unit / len(photos))
 
 
 if __name__ == "__main__":

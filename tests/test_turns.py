@@ -6,7 +6,7 @@ import pytest
 
 from balancemix.progress import Silent
 from benchmarks import turns
-from benchmarks.turns import Enough, Turn, Turns, in_turns
+from benchmarks.turns import Enough, Turn, Turns, fastest, in_turns
 
 
 def job(name: str, turn: Turn) -> str:
@@ -36,7 +36,7 @@ def test_one_works_at_a_time_until_all_have_made_their_rounds(monkeypatch):
             for permit in shared.permits:
                 permit.release()
 
-    threads = [Thread(target=work, args=(place,)) for place in range(3)]
+    threads = [Thread(target=work, args=(place,), daemon=True) for place in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -57,6 +57,13 @@ def test_a_clock_counts_the_yardstick_s_units(monkeypatch):
     assert shared.unit.value == 3
     now[0] += 6
     assert turn.clock() == 3 + 6 / 3
+
+
+def test_short_calls_alternate():
+    called = []
+    found = fastest({name: lambda name=name: called.append(name) for name in "ab"}, 3)
+    assert called == ["a", "b"] * 3
+    assert list(found) == ["a", "b"]
 
 
 def test_results_are_by_name_and_a_failure_is_everybody_s():
