@@ -1,9 +1,9 @@
 """Jobs that are timed against each other in turns, since the machine changes its speed.
 
 Short calls simply alternate. Long jobs have turns of a second; each is a process with a clock of
-its own, which stands still while the others have their turn. It counts no seconds but units: what one
-of the jobs, the yardstick, needs for a piece of its work, as it was measured a few turns before. A
-slow minute of the machine is no slower on such a clock.
+its own, which stands still while the others have their turn. It counts no seconds but units: what
+one of the jobs, the yardstick, needs for a piece of its work, as it was measured a few turns
+before. A slow minute of the machine is no slower on such a clock.
 """
 
 from __future__ import annotations
