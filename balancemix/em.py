@@ -22,7 +22,8 @@ class _Problems:
     moment: Tensor  # (problems, L, 3): what a point adds to the zeroth to second moments
     total: Tensor  # (problems, 3): the sum of these
     plain: Tensor  # (problems, 3): the same without the spread of the points
-    floor: Tensor
+    least: Tensor  # variance of a component
+    added: Tensor  # to each variance
     model: Tensor  # (problems, 2, 3): share, mean and variance of each component
     likelihood: Tensor  # mean logarithm, of the model before the last step
     taken: Tensor  # steps so far
@@ -31,6 +32,10 @@ class _Problems:
     def copy(self) -> _Problems:
         """Take all of the problems, to go on with them apart."""
         return replace(self, model=self.model.clone(), taken=self.taken.clone())
+
+    def maximise(self, member: Tensor) -> Tensor:
+        """Set both components to the moments of their members (M-step)."""
+        return _maximise(member, self.moment, self.total, self.least, self.added)
 
     def keep(self, active: _Problems) -> None:
         """Take over how far some of the problems have come."""
@@ -46,21 +51,27 @@ class _Problems:
 
 
 def fit_two_gaussians(
-    value: Tensor, count: Tensor, spread: Tensor, floor: Tensor, tolerance: float, steps: int
+    value: Tensor,
+    count: Tensor,
+    spread: Tensor,
+    least: Tensor,
+    added: Tensor,
+    tolerance: float,
+    steps: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Fit mixtures to ordered points (problems, L): share, mean, variance, small mean first.
 
     Each starts from the exact two-means split and goes on until the mean log-likelihood changes by
-    less than `tolerance`, for `steps` at most. `floor` is added to the variances. Moments are taken
-    about zero, so values should be centred.
+    less than `tolerance`, for `steps` at most. Variances are at least `least`, and have `added` to
+    them. Moments are taken about zero, so values should be centred.
     """
     moment = torch.stack([count, count * value, count * (value.square() + spread)], 2)
     total, number = moment.sum(1), torch.arange(len(value))
     plain = torch.stack([total[:, 0], total[:, 1], (count * value.square()).sum(1)], 1)
-    start = _maximise(_two_means(value, count).to(value.dtype), moment, total, floor)
-    likelihood, taken = torch.zeros_like(floor), torch.zeros_like(number)
+    start = _maximise(_two_means(value, count).to(value.dtype), moment, total, least, added)
+    likelihood, taken = torch.zeros_like(least), torch.zeros_like(number)
     problems = _Problems(
-        value, count, moment, total, plain, floor, start, likelihood, taken, number
+        value, count, moment, total, plain, least, added, start, likelihood, taken, number
     )
     _climb(problems, 1.5 * tolerance, steps)
     _converge(problems, tolerance, steps)
@@ -75,8 +86,8 @@ def _climb(problems: _Problems, tolerance: float, steps: int) -> None:
     while bool(moving.any()):
         active, moving = problems.without_idle(active, moving)
         member = _log_odds(active.model, active.value).sigmoid_()
-        after = _maximise(member, active.moment, active.total, active.floor)
-        moving = moving & (_gain(active.model, after, active.floor) >= tolerance)
+        after = active.maximise(member)
+        moving = moving & (_gain(active.model, after, active.added) >= tolerance)
         active.taken += moving
         active.model = torch.where(moving[:, None, None], after, active.model)
         moving &= active.taken < steps
@@ -86,13 +97,13 @@ def _climb(problems: _Problems, tolerance: float, steps: int) -> None:
 def _converge(problems: _Problems, tolerance: float, steps: int) -> None:
     """Take steps until the likelihood changes by less than `tolerance`."""
     active, moving = problems.copy(), problems.taken < steps
-    active.likelihood = torch.full_like(active.floor, -torch.inf)
+    active.likelihood = torch.full_like(active.least, -torch.inf)
     while bool(moving.any()):
         active, moving = problems.without_idle(active, moving)
         log_odds = _log_odds(active.model, active.value)
         member = log_odds.sigmoid()
         before, active.likelihood = active.likelihood, _likelihood(active, log_odds, member)
-        after = _maximise(member, active.moment, active.total, active.floor)
+        after = active.maximise(member)
         active.taken += moving
         active.model = torch.where(moving[:, None, None], after, active.model)
         moving = moving & ((active.likelihood - before).abs() >= tolerance)  # NaN stops, too
@@ -135,24 +146,26 @@ def _likelihood(problems: _Problems, log_odds: Tensor, member: Tensor) -> Tensor
     return (excess + second) / problems.plain[:, 0]
 
 
-def _maximise(member: Tensor, moment: Tensor, total: Tensor, floor: Tensor) -> Tensor:
+def _maximise(
+    member: Tensor, moment: Tensor, total: Tensor, least: Tensor, added: Tensor
+) -> Tensor:
     """Set both components to the moments of their members (M-step)."""
     first = (member[:, None] @ moment)[:, 0]
     rows, linear, quadratic = torch.stack([first, total - first], 1).unbind(2)
     safe = rows.clamp(min=1e-12)
     mean = linear / safe
-    variance = (quadratic / safe - mean.square()).clamp(min=0) + floor[:, None]
+    variance = torch.maximum(quadratic / safe - mean.square(), least[:, None]) + added[:, None]
     share = (rows / total[:, :1]).clamp(min=1e-300)  # which has a logarithm
     return torch.stack([share, mean, variance], 2)
 
 
-def _gain(before: Tensor, after: Tensor, floor: Tensor) -> Tensor:
+def _gain(before: Tensor, after: Tensor, added: Tensor) -> Tensor:
     """Compute by how much a step raises EM's bound of the mean log-likelihood: its least gain.
 
     After a step the components have the moments of their members, so these need not be seen.
     """
     (old_share, old_mean, old_variance), (share, mean, variance) = before.unbind(2), after.unbind(2)
-    within = variance - floor[:, None]
+    within = variance - added[:, None]
     farther = within + (mean - old_mean).square()
     narrower = farther / old_variance - within / variance + (old_variance / variance).log()
     return (share * (0.5 * narrower + (share / old_share).log())).sum(1)

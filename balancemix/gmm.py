@@ -139,9 +139,10 @@ def fit_mixtures(
 ) -> Mixtures:
     """Fit the two mixtures of each class to N×K losses of given labels (Eqs. 6 and 7).
 
-    `raw` runs EM on the losses to convergence. `dividemix` is that paper's setting: losses scaled
-    to [0, 1], variances kept wide, ten steps. A side with under `fewest` labels is not judged; with
-    `separation` s > 0 neither is one whose means are closer than s times the sum of deviations.
+    `raw` runs EM on the losses to convergence; no variance gets under a millionth of the data's.
+    `dividemix` is that paper's setting: losses scaled to [0, 1], variances widened, ten steps.
+    A side with under `fewest` labels is not judged; with `separation` s > 0 neither is one whose
+    means are closer than s times the sum of deviations.
     """
     _check(losses, labels, classes)
     if len(losses) <= BINS:
@@ -197,14 +198,16 @@ def _fit_group(
     # In units of the deviation, about the mean: no sum of squares can drown another.
     unit = data_variance[usable].sqrt()[:, None]
     if fit == "raw":
-        floor, tolerance, steps = torch.full_like(unit, 1e-6), 1e-6, 500
+        least, added, tolerance, steps = 1e-6, torch.zeros_like(unit), 1e-6, 500
     else:
-        floor, tolerance, steps = 5e-4 * (scale[usable, None] / unit).square(), 1e-2, 10
+        added = 5e-4 * (scale[usable, None] / unit).square()
+        least, tolerance, steps = 0.0, 1e-2, 10
     share, mean, variance = fit_two_gaussians(
         centred[usable] / unit,
         count[usable],
         spread[usable] / unit.square(),
-        floor[:, 0],
+        torch.full_like(unit[:, 0], least),
+        added[:, 0],
         tolerance,
         steps,
     )

@@ -46,6 +46,7 @@ LOSSES = {
     "mostly clean": normal((0.2, 0.1, 0.95), (4, 1, 0.05)),
     "mostly noisy": normal((0.2, 0.1, 0.1), (2, 0.3, 0.9)),
     "noisy mode narrower": normal((1, 0.4, 0.7), (3, 0.1, 0.3)),
+    "clean mode very narrow": normal((0.02, 0.006, 0.75), (0.6, 1.1, 0.25)),
     "of a classifier": bce((3, 1.5, 0.7), (-2, 1.5, 0.3)),
     "of clean labels": bce((3, 1.5, 1)),
 }
@@ -127,7 +128,7 @@ def test_sklearn_started_from_our_fit_stays_there(kind, seed, n):
     assert ours.guard[1, 0] == Guard.FITTED
     G = GaussianMixture(
         2,
-        reg_covar=1e-6 * losses.var(),
+        reg_covar=1e-12 * losses.var(),
         tol=1e-6,
         max_iter=1000,
         weights_init=ours.share[1, 0].numpy(),
@@ -257,6 +258,14 @@ def test_losses_of_exactly_zero_are_clean_beside_large_ones(repeat):
     clean = clean_probability(*column(losses))[:, 0].numpy()
     assert (clean[losses == 0] > 0.99).all()
     assert (clean[losses > 0] < 0.01).all()
+
+
+@pytest.mark.parametrize("repeat", [1, 100])
+def test_a_component_of_equal_losses_keeps_a_millionth_of_the_variance(repeat):
+    losses = np.array(([0.0] * 15 + [1.0, 1.1, 0.9, 1.05, 1.2]) * repeat)
+    variance = fit_mixtures(*column(losses)).variance[1, 0] / losses.var()
+    np.testing.assert_allclose(variance[0], 1e-6, rtol=1e-3)
+    assert variance[1] > 1e-3
 
 
 def test_a_spread_beyond_arithmetic_is_all_clean():

@@ -73,9 +73,9 @@ def partition(f, Y, k, l):  # noqa: E741 -- the paper's letter
 
 
 def mixture(losses, reg_covar=None, max_iter=1000, tol=1e-6, starts=5):
-    """Eq. 7: one G, the most likely of several EM runs; by default with hardly a variance floor."""
+    """Eq. 7: one G, the most likely of several EM runs; by default variances have no floor."""
     losses = np.asarray(losses, dtype=float).reshape(-1, 1)
-    floor = 1e-6 * losses.var() if reg_covar is None else reg_covar
+    floor = 1e-12 * losses.var() if reg_covar is None else reg_covar
     return GaussianMixture(
         2, reg_covar=floor, max_iter=max_iter, tol=tol, n_init=starts, random_state=0
     ).fit(losses)
