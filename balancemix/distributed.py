@@ -7,11 +7,13 @@ import gc
 import hashlib
 import os
 import time
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from balancemix.errors import InputError
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from torch._C._distributed_c10d import Store
 
 PATIENCE = 1800  # seconds; as long as torch waits for a process
+PIECE = 1 << 26  # bytes to exchange at once: a GPU may have no room for a whole label table
 
 
 def _grouped() -> bool:
@@ -39,7 +42,11 @@ def start(*, cpu: bool = False) -> None:
         number = int(os.environ["RANK"])
         own = _section(store, _meet(store, number, started))
         backend = "gloo" if cpu else "nccl"
-        dist.init_process_group(backend, store=own, rank=number, world_size=started)
+        # The first one writes files that may take longer than NCCL's ten minutes.
+        patience = timedelta(seconds=PATIENCE)
+        dist.init_process_group(
+            backend, store=own, rank=number, world_size=started, timeout=patience
+        )
     PartialState(cpu=cpu)
     # An interpreter that ends before gloo's threads do is aborted, now and then.
     atexit.register(_leave)
@@ -135,10 +142,14 @@ def wait_for_all() -> None:
 def sum_over_processes(values: Tensor) -> Tensor:
     """Add up a tensor over all processes, in place."""
     if world() > 1:
-        there = _within_reach(values)
-        dist.all_reduce(there)
-        if there is not values:
-            values.copy_(there)
+        whole = values.contiguous()
+        for piece in torch.split(whole.view(-1), max(PIECE // whole.element_size(), 1)):
+            there = _within_reach(piece)
+            dist.all_reduce(there)
+            if there is not piece:
+                piece.copy_(there)
+        if whole is not values:
+            values.copy_(whole)
     return values
 
 
@@ -150,18 +161,26 @@ def from_first(content: bytes | None) -> bytes | None:
     dist.broadcast(size, 0)
     if int(size) < 0:
         return None
-    if rank() or content is None:
-        content = bytes(int(size))
-    sent = _within_reach(torch.frombuffer(bytearray(content), dtype=torch.uint8))
-    if len(sent):
-        dist.broadcast(sent, 0)
-    return sent.cpu().numpy().tobytes()
+    held = bytearray(int(size)) if rank() or content is None else bytearray(content)
+    if held:
+        for piece in torch.split(torch.frombuffer(held, dtype=torch.uint8), PIECE):
+            there = _within_reach(piece)
+            dist.broadcast(there, 0)
+            if there is not piece:
+                piece.copy_(there)
+    return bytes(held)
 
 
-def agreed(content: bytes) -> bool:
-    """Tell whether all processes hold the same bytes."""
-    digest = hashlib.blake2b(content, digest_size=7).digest()
-    number = torch.tensor([int.from_bytes(digest, "little")])
+def agreed(*contents: bytes | Tensor) -> bool:
+    """Tell whether all processes hold the same bytes, or tensors."""
+    digest = hashlib.blake2b(digest_size=7)
+    for content in contents:
+        if isinstance(content, bytes):
+            digest.update(content)
+        else:  # by its bytes: NumPy does not know all types
+            flat = content.detach().cpu().contiguous().view(-1)
+            digest.update(flat.view(torch.uint8).numpy().data)
+    number = torch.tensor([int.from_bytes(digest.digest(), "little")])
     both = _within_reach(torch.cat([number, -number]))
     if world() > 1:
         dist.all_reduce(both, op=dist.ReduceOp.MAX)
@@ -186,6 +205,14 @@ def learnable_sum(values: Tensor) -> Tensor:
         return values
     total: Tensor = _Sum.apply(values)
     return total
+
+
+def bare(model: nn.Module) -> nn.Module:
+    """Take the model out of what averages its gradients.
+
+    That exchanges buffers in a forward pass, for which all processes would have to make as many.
+    """
+    return model.module if isinstance(model, DistributedDataParallel) else model
 
 
 def _within_reach(values: Tensor) -> Tensor:

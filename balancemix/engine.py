@@ -69,9 +69,9 @@ class Engine:
             warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
             self.model, self.optimiser = self.accelerator.prepare(model, optimiser)
 
-    def schedule(self, steps: int) -> None:
-        """Anneal the rate over so many batches, to zero with a cosine, without restart."""
-        total = max(math.ceil(steps / self.train.accumulate), 1)
+    def schedule(self, epochs: int, batches: int) -> None:
+        """Anneal the rate over epochs of so many batches, by a cosine to zero, without restart."""
+        total = epochs * math.ceil(batches / self.train.accumulate)  # an epoch's last batch steps
 
         def factor(step: int) -> float:
             if self.train.schedule == "constant":

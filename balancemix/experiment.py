@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -73,10 +74,10 @@ def prepare(plan: Plan) -> Experiment:
         train = train.with_labels(given, truth)
     if train.truth is not None:
         realised = noise.realised(train.truth, train.labels)
-    if plan.train.batch_size > len(train):
-        raise InputError(
-            f"--batch-size {plan.train.batch_size} is larger than the {len(train)} training rows"
-        )
+    size = plan.train.batch_size
+    if size > len(train) and distributed.rank() == 0:
+        found = f"--batch-size {size} is more than the {len(train)} training rows"
+        warnings.warn(f"{found}: an epoch is one batch", stacklevel=2)
     return Experiment(plan, splits, train, realised)
 
 

@@ -120,6 +120,13 @@ class LabelTable:
         )
         return self._target(code, soft).to(device), self._weight(code, weight).to(device)
 
+    def part(self, rows: slice) -> Self:
+        """Take some rows as a table; it shares their bytes with this one."""
+        soft, weight = (
+            None if part is None else part[rows] for part in (self.soft, self.set_weight)
+        )
+        return type(self)(self.code[rows], soft, weight)
+
     def as_given(self, rows: Tensor | slice) -> Tensor:
         """Look up the given labels of some rows, B×K."""
         return (self.code[rows] & 1).to(torch.uint8)

@@ -85,7 +85,7 @@ def _ask(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield what the model says of each batch; of several views, their mean."""
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
-    asked: nn.Module | None = None
+    model, asked = distributed.bare(model), None
     for x, index in loader(data, workers, batch_sampler=batches):
         views = [view.to(device) for view in ([x] if isinstance(x, Tensor) else x)]
         if asked is None:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Sampler
 
+from balancemix import distributed
 from balancemix.histogram import chunks
 from balancemix.sharing import Part, Share
 from balancemix.statistics import Statistics, over_positives
@@ -41,25 +42,30 @@ def odds_of_rows(
     statistics: Statistics, labels: Tensor, power: float = 1.0, score: Score = "paper"
 ) -> Tensor:
     """Compute `minority_odds` of N×K given labels from the statistics of these rows."""
+    return odds_of_scores(row_scores(statistics, labels, score), power)
+
+
+def row_scores(statistics: Statistics, labels: Tensor, score: Score = "paper") -> Tensor:
+    """Score any rows of given labels by the statistics of all: the higher, the less to be drawn."""
     if score == "uniform":
-        return torch.full((len(labels),), 1 / len(labels), dtype=torch.float64)
+        return torch.ones(len(labels), dtype=torch.float64, device=labels.device)
     if score == "paper":
-        total = statistics.scores(labels)  # Eq. 3
-    else:
-        held = (labels > 0).sum(1)
-        if score == "inverse-frequency":
-            rarity = statistics.rows / statistics.positives.double().clamp(min=1)
-            # A row without positives is as rare as the commonest class, never rarer.
-            commonest = rarity.amin()
-            mean = over_positives(labels, rarity) / held.clamp(min=1)
-            total = 1 / torch.where(held > 0, mean, commonest)
-        else:
-            presence = statistics.presence
-            best = presence[statistics.positives > 0].amax() if bool(held.any()) else 1.0
-            mean = over_positives(labels, presence) / held.clamp(min=1)
-            total = torch.where(held > 0, mean, best)
-    # Eq. 4 in logarithms: a score to the thirtieth power is no float any more.
-    return (-power * total.clamp(min=1e-12).log()).softmax(0)
+        return statistics.scores(labels)  # Eq. 3
+    held = (labels > 0).sum(1)
+    known = statistics.positives > 0
+    if score == "inverse-frequency":
+        rarity = statistics.rows / statistics.positives.double().clamp(min=1)
+        mean = over_positives(labels, rarity) / held.clamp(min=1)
+        # A row without positives is as rare as the commonest class, never rarer.
+        return 1 / torch.where(held > 0, mean, float(rarity.amin()))
+    presence = statistics.presence
+    best = float(presence[known].amax()) if bool(known.any()) else 1.0
+    return torch.where(held > 0, over_positives(labels, presence) / held.clamp(min=1), best)
+
+
+def odds_of_scores(scores: Tensor, power: float = 1.0) -> Tensor:
+    """Compute Eq. 4 in logarithms: a score to the thirtieth power is no float any more."""
+    return (-power * scores.clamp(min=1e-12).log()).softmax(0)
 
 
 def upsampling(odds: Tensor, labels: Tensor) -> Tensor:
@@ -69,9 +75,12 @@ def upsampling(odds: Tensor, labels: Tensor) -> Tensor:
     tensor([1.5000, 0.5000], dtype=torch.float64)
     """
     drawn = torch.zeros(labels.shape[1], dtype=torch.float64)
+    held = torch.zeros_like(drawn)
     for rows in chunks(*labels.shape):
-        drawn += odds[rows].double() @ (labels[rows] > 0).double()
-    return len(labels) * drawn / (labels > 0).sum(0)
+        positive = (labels[rows] > 0).double()
+        drawn += odds[rows].double() @ positive
+        held += positive.sum(0)
+    return len(labels) * drawn / held
 
 
 def effective_rows(odds: Tensor) -> float:
@@ -85,17 +94,25 @@ class Batches(Sampler[list[int]]):
     The order depends on the seed and the method's epoch alone: every process draws the same
     batches, of `size` rows over all processes, and takes its share of each, without padding; a
     resumed run repeats what it would have drawn. The rows are dealt so that batch sizes differ by
-    one at most: no tiny last batch for BatchNorm.
+    one at most: no tiny last batch for BatchNorm. Fewer rows than `size` are one batch.
     """
 
     def __init__(
-        self, method: Method, size: int, seed: int = 0, *, rank: int = 0, world: int = 1
+        self,
+        method: Method,
+        size: int,
+        seed: int = 0,
+        *,
+        rank: int | None = None,
+        world: int | None = None,
     ) -> None:
-        self.rows = len(method.table.given)
-        if not 1 <= size <= self.rows:
-            raise ValueError(f"batch size {size} is not between 1 and the {self.rows} rows of data")
-        self.method, self.size, self.seed = method, size, seed
-        self.rank, self.world = rank, world
+        self.rows = len(method.table)
+        if size < 1 or self.rows < 1:
+            raise ValueError(f"batch size {size} of {self.rows} rows: both must be at least 1")
+        self.method, self.size, self.seed = method, min(size, self.rows), seed
+        self.rank = distributed.rank() if rank is None else rank
+        self.world = distributed.world() if world is None else world
+        self.number: Tensor | None = None  # of the batch that holds each row in this epoch
 
     def __len__(self) -> int:
         return math.ceil(self.rows / self.size)
@@ -103,27 +120,44 @@ class Batches(Sampler[list[int]]):
     @property
     def parts(self) -> list[Part]:
         """This process's part of the uniform rows of each batch, and of the drawn ones alike."""
+        return [self._part(number) for number in range(len(self))]
+
+    def part_of(self, index: Tensor) -> Part | None:
+        """Find which part of which batch these rows are, where other processes have the rest."""
+        if self.number is None or not len(index):
+            return None
+        return self._part(int(self.number[index[0]]))
+
+    def _part(self, number: int) -> Part:
         least, larger = divmod(self.rows, len(self))
-        sizes = [least + (number < larger) for number in range(len(self))]
-        return [Part(size, self.rank, self.world) for size in sizes]
+        return Part(least + (number < larger), self.rank, self.world)
 
     def __iter__(self) -> Iterator[Share]:
         generator = torch.Generator().manual_seed(epoch_seed(self.seed, self.method.epoch))
         order = torch.randperm(self.rows, generator=generator)
-        odds = self.method.odds
-        for part, batch in zip(self.parts, order.tensor_split(len(self)), strict=True):
+        batches, parts = order.tensor_split(len(self)), self.parts
+        if self.world > 1:
+            sizes = torch.tensor([part.total for part in parts])
+            numbers = torch.arange(len(parts), dtype=torch.int32).repeat_interleave(sizes)
+            self.number = torch.empty_like(numbers).index_copy_(0, order, numbers)
+        ladder = None if self.method.odds is None else ladder_of(self.method.odds)
+        for part, batch in zip(parts, batches, strict=True):
             places = part.places
-            if odds is not None:
-                batch = torch.cat([batch, draw(odds, part.total, generator)])
+            if ladder is not None:
+                batch = torch.cat([batch, draw(ladder, part.total, generator)])
                 places = places + [part.total + place for place in places]
             yield Share(batch.tolist(), places if self.world > 1 else None)
 
 
-def draw(odds: Tensor, count: int, generator: torch.Generator) -> Tensor:
+def ladder_of(odds: Tensor) -> Tensor:
+    """Stack the odds of all rows, once for all that will be drawn by them."""
+    return odds.double().cumsum(0)
+
+
+def draw(ladder: Tensor, count: int, generator: torch.Generator) -> Tensor:
     """Draw rows by their odds, with replacement; unlike torch.multinomial, from any number."""
-    ladder = odds.double().cumsum(0)
     place = torch.rand(count, dtype=torch.float64, generator=generator) * ladder[-1]
-    return torch.searchsorted(ladder, place, right=True).clamp(max=len(odds) - 1)
+    return torch.searchsorted(ladder, place, right=True).clamp(max=len(ladder) - 1)
 
 
 def epoch_seed(seed: int, epoch: int) -> int:

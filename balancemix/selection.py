@@ -6,7 +6,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from balancemix.labels import Status
+from balancemix.histogram import chunks
+from balancemix.labels import LabelTable, Status
 
 # Every entry falls into one of 24 cells, so N×K numbers are read once and shares come from counts.
 GIVEN, TRUTH, TARGET, STATUS = torch.meshgrid(
@@ -62,7 +63,25 @@ def selection_quality(
         raise ValueError(f"all matrices must be N×K of one shape, not {sorted(shapes)}")
     if (status >= len(Status)).any():
         raise ValueError(f"status must be in 0..{len(Status) - 1}, found {int(status.max())}")
-    counts, sums = _tabulate(given, truth, target, status, clean)  # (K, 2, 2, 2, 3)
+    return _quality(*_tabulate(given, truth, target, status, clean), groups)
+
+
+def table_quality(
+    table: LabelTable, truth: Tensor, groups: Mapping[str, Tensor] | None = None
+) -> dict[str, float]:
+    """Compute `selection_quality` of a label table, without a matrix of floats as large as it."""
+    shape = (table.shape[1], *STATUS.shape)
+    counts, sums = (torch.zeros(shape, dtype=torch.float64) for _ in range(2))
+    for rows in chunks(*table.shape):
+        part = table.part(rows)
+        more = _tabulate(part.given, truth[rows], part.target, part.status, part.clean)
+        counts += more[0]
+        sums += more[1]
+    return _quality(counts, sums, groups)
+
+
+def _quality(counts: Tensor, sums: Tensor, groups: Mapping[str, Tensor] | None) -> dict[str, float]:
+    """Name the shares of all entries, of those of each given value, and of each group's."""
     parts = {"": (counts.sum(0), sums.sum(0))}
     for value, name in enumerate(("_negative", "_positive")):
         parts[name] = (counts.sum(0) * (value == GIVEN), sums.sum(0) * (value == GIVEN))
@@ -79,7 +98,7 @@ def selection_quality(
 def _tabulate(
     given: Tensor, truth: Tensor, target: Tensor, status: Tensor, clean: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Count the entries, and add up P(clean), in each class and cell of the grid above."""
+    """Count the entries, and add up P(clean), by class and cell of the grid: (K, 2, 2, 2, 3)."""
     classes = given.shape[1]
     cell = (given == 1).to(torch.int64)
     for bit in (truth == 1, target > 0.5):

@@ -21,15 +21,17 @@ from balancemix.histogram import (
 )
 from balancemix.losses import bce_of_confidence, widened
 
+_UNIT = 1 << 34  # confidences are added up as integers: 2²⁸ rows, the most, stay within 63 bits
+
 
 @dataclass
 class Statistics:
-    """Sums over rows by class; integers add up exactly, floats to their last bits."""
+    """Sums over rows by class, in integers: those of parts add up exactly, in whatever order."""
 
     rows: Tensor  # (1,) int64
     positives: Tensor  # (K,) int64: given positives
-    present: Tensor  # (K,) float64: sum of confidence over given positives
-    absent: Tensor  # (K,) float64: sum of 1 − confidence over given negatives
+    present: Tensor  # (K,) int64: sum of confidence over given positives, in units of 2⁻³⁴
+    absent: Tensor  # (K,) int64: sum of 1 − confidence over given negatives, likewise
     histogram: Tensor | None  # (2, K, BINS) int64: of the losses, if there are to be mixtures
 
     @classmethod
@@ -37,13 +39,12 @@ class Statistics:
         cls, classes: int, *, losses: bool = True, device: torch.device | str = "cpu"
     ) -> Self:
         """Make the statistics of no rows; without `losses` for the odds alone."""
-        return cls(
-            torch.zeros(1, dtype=torch.int64, device=device),
-            torch.zeros(classes, dtype=torch.int64, device=device),
-            torch.zeros(classes, dtype=torch.float64, device=device),
-            torch.zeros(classes, dtype=torch.float64, device=device),
-            empty_histogram(classes, device) if losses else None,
+        rows, positives, present, absent = (
+            torch.zeros(length, dtype=torch.int64, device=device)
+            for length in (1, classes, classes, classes)
         )
+        histogram = empty_histogram(classes, device) if losses else None
+        return cls(rows, positives, present, absent, histogram)
 
     def update(self, confidence: Tensor, given: Tensor) -> Self:
         """Add B rows: B×K confidences in presence and given labels.
@@ -56,10 +57,10 @@ class Statistics:
         device = self.present.device
         for rows in chunks(*given.shape):
             said, labels = widened(confidence[rows].to(device)), given[rows].to(device)
-            positive, exact = labels > 0, said.double()
+            positive, units = labels > 0, (said.double() * _UNIT).round_().long()
             self.positives += positive.sum(0)
-            self.present += torch.where(positive, exact, 0.0).sum(0)
-            self.absent += torch.where(positive, 0.0, 1 - exact).sum(0)
+            self.present += torch.where(positive, units, 0).sum(0)
+            self.absent += torch.where(positive, 0, _UNIT - units).sum(0)
             if self.histogram is not None:
                 add_losses(self.histogram, bce_of_confidence(said, labels), labels)
         self.rows += len(given)
@@ -79,16 +80,16 @@ class Statistics:
     @property
     def presence(self) -> Tensor:
         """P(k), the mean confidence in given positives (Eq. 2); 0 where a class has none."""
-        return self.present / self.positives.clamp(min=1)
+        return self.present.double() / _UNIT / self.positives.clamp(min=1)
 
     @property
     def absence(self) -> Tensor:
         """A(k), the mean confidence in given negatives (Eq. 2); 0 where a class has none."""
-        return self.absent / (self.rows - self.positives).clamp(min=1)
+        return self.absent.double() / _UNIT / (self.rows - self.positives).clamp(min=1)
 
     def scores(self, given: Tensor) -> Tensor:
         """Compute Eq. 3 for any rows of given labels, in time proportional to their positives."""
-        return self.absence.sum() + over_positives(given, self.presence - self.absence)
+        return float(self.absence.sum()) + over_positives(given, self.presence - self.absence)
 
     def mixtures(self, *, fit: Fit = "raw", fewest: int = 10, separation: float = 0.0) -> Mixtures:
         """Fit the mixtures of the losses of all rows so far (Eqs. 6 and 7); see `fit_mixtures`."""

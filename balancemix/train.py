@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -30,6 +30,7 @@ from balancemix.data.dataset import ImageRows, Rows
 from balancemix.engine import Engine
 from balancemix.errors import InputError
 from balancemix.groups import Groups, class_groups
+from balancemix.labels import LabelTable
 from balancemix.methods import Method
 from balancemix.metrics import average_precision, evaluate
 from balancemix.plan import Plan
@@ -37,8 +38,7 @@ from balancemix.prediction import loader, predict, predict_logits, predictions
 from balancemix.progress import Progress, Silent
 from balancemix.run import Run, pack, unpack
 from balancemix.sampling import epoch_seed, upsampling
-from balancemix.selection import selection_quality
-from balancemix.sharing import Part
+from balancemix.selection import table_quality
 from balancemix.stream import Said
 
 Metrics = dict[str, Any]
@@ -71,8 +71,8 @@ def fit(
     engine = Engine(method.build(make_model), plan, run)
     truth = train.labels if train.truth is None else train.truth
     groups = class_groups(truth.sum(0), plan.data.groups)
-    batches = method.batches(size, plan.seed, rank=distributed.rank(), world=distributed.world())
-    engine.schedule(epochs * len(batches))
+    batches = method.batches(size, plan.seed)
+    engine.schedule(epochs, len(batches))
     if state is not None:
         try:
             method.load_state_dict(state["method"])
@@ -92,7 +92,7 @@ def fit(
         seed = epoch_seed(plan.seed, epoch)
         torch.manual_seed(seed)
         order = loader(train.with_views(method.views, seed), workers, batch_sampler=batches)
-        loss = _learn(engine, method, order, batches.parts, show, _shown(lines))
+        loss = _learn(engine, method, order, show, _shown(lines))
         engine.level()
         line: dict[str, Any] = {"epoch": epoch + 1, "loss": loss, "lr": engine.rate}
 
@@ -113,7 +113,7 @@ def fit(
         line["seconds"] = time.perf_counter() - begin
         logits = predict_logits(method.witness(scored), valid.plain, size, workers=workers)
         line |= _scores(logits, valid, groups, plan)
-        line |= _selection(method.table.matrices(), train.truth, groups)
+        line |= _selection(method.table, train.truth, groups)
         lines.append(line)
         engine.track(line)
         if run is not None and distributed.rank() == 0:
@@ -138,20 +138,14 @@ def _learn(
     engine: Engine,
     method: Method,
     order: DataLoader[Any],
-    parts: list[Part],
     show: Progress,
     shown: dict[str, float],
 ) -> float:
     """Train for an epoch and return its mean loss."""
     total, steps = 0.0, len(order)
     engine.model.train()
-    for step, ((x, index), part) in enumerate(zip(order, parts, strict=True), 1):
-        if part.world > 1:
-            method.part = part
+    for step, (x, index) in enumerate(order, 1):
         loss = method.loss(engine.model, engine.place(x), index)
-        if part.world > 1:
-            # Gradients are averaged over processes, whose shares may differ by a row.
-            loss = loss * part.weight
         total += engine.step(loss, last=step == steps)
         if not math.isfinite(total):
             raise InputError(
@@ -159,7 +153,6 @@ def _learn(
             )
         show.advance()
         show.say(loss=total / step, **shown)
-    method.part = None
     of_all = distributed.sum_over_processes(torch.tensor(total, dtype=torch.float64))
     return float(of_all) / distributed.world() / steps
 
@@ -203,13 +196,10 @@ def _by_class(said: Tensor, train: Rows, valid: Rows, plan: Plan) -> dict[str, A
 
 
 def _selection(
-    table: dict[str, Tensor], truth: Tensor | None, groups: Groups
+    table: LabelTable, truth: Tensor | None, groups: Groups
 ) -> dict[str, dict[str, float]]:
     """Score the label table against the truth, which no method ever sees."""
-    if truth is None:
-        return {}
-    known = {key: table[key] for key in ("given", "target", "status", "clean")}
-    return {"selection": selection_quality(truth=truth, groups=groups, **known)}
+    return {} if truth is None else {"selection": table_quality(table, truth, groups)}
 
 
 def _upsampling(odds: Tensor | None, labels: Tensor, groups: Groups) -> dict[str, float]:
@@ -236,16 +226,26 @@ def _compare(plan: Plan, train: Rows) -> None:
     """Refuse to train where the processes, maybe on other machines, were given other things."""
     if distributed.world() == 1:
         return
-    if not distributed.agreed(repr(plan.tree()).encode() + train.labels.numpy().tobytes()):
+    if not distributed.agreed(repr(plan.tree()).encode(), train.labels):
         raise InputError("the processes differ in their settings or labels: give all the same")
 
 
 def _level(method: Method) -> None:
     """Make the method's state the first process's, should processors have rounded differently."""
     if distributed.world() > 1:
-        state = pack(method.state_dict())
-        if not distributed.agreed(state):
-            method.load_state_dict(unpack(distributed.from_first(state) or b""))
+        state = method.state_dict()
+        if not distributed.agreed(*_contents(state)):
+            method.load_state_dict(unpack(distributed.from_first(pack(state)) or b""))
+
+
+def _contents(state: Any) -> Iterator[bytes | Tensor]:
+    """List all that is in a state, piece by piece: packed, it would be as large again."""
+    if isinstance(state, Mapping):
+        for key, value in state.items():
+            yield repr(key).encode()
+            yield from _contents(value)
+    else:
+        yield state if isinstance(state, Tensor) else repr(state).encode()
 
 
 def _shown(lines: list[dict[str, Any]]) -> dict[str, float]:

@@ -211,7 +211,6 @@ def test_demo_ends_with_a_table_and_a_page(tmp_path, capsys):
     ("flags", "said"),
     [
         (["--method", "balancemx"], "unknown method 'balancemx'; did you mean 'balancemix'?"),
-        (["--batch-size", "500"], "--batch-size 500 is larger than the 90 training rows"),
         (["--noise", "mislable:0.4"], "did you mean 'mislabel'"),
         (["--noise", "flip:1.5"], "1.5"),
         (["--set", "method.alhpa=2"], "unknown setting method.alhpa; did you mean 'alpha'?"),
@@ -223,6 +222,13 @@ def test_a_mistake_is_one_line_and_leaves_nothing(tiny, tmp_path, capsys, flags,
     out = tmp_path / "run"
     assert said in refused(capsys, "train", tiny, *SMALL, "--out", out, *flags)
     assert not out.exists()
+
+
+def test_fewer_rows_than_a_batch_are_trained_on_with_a_word(tiny, tmp_path, capsys):
+    call = ["train", str(tiny), *SMALL, "--batch-size", "500", "--out", str(tmp_path / "run")]
+    assert main(call) == 0
+    said = capsys.readouterr().err
+    assert "--batch-size 500 is more than the 90 training rows: an epoch is one batch" in said
 
 
 def test_an_unknown_backbone_names_the_nearest_and_leaves_nothing(photos, tmp_path, capsys):

@@ -60,7 +60,7 @@ def ends(tmp_path_factory):
     """Run all of together.py in two processes; what each ended with, by case."""
     out = tmp_path_factory.mktemp("together")
     launch(*two(str(ROOT / "tests" / "together.py"), str(out)), cwd=out)
-    cases = {**together.EXACT, **together.LIKE}
+    cases = [*together.EXACT, *together.LIKE, *together.OWN]
     return {c: [torch.load(out / f"{c}-{rank}.pt") for rank in (0, 1)] for c in cases}
 
 
@@ -82,6 +82,21 @@ def test_two_processes_end_where_one_does(ends, alone, case):
         torch.testing.assert_close(there[name], here[name], rtol=0, atol=2e-3)
     assert torch.equal(two["method"]["generator"], one["method"]["generator"])
     assert two["scores"] == pytest.approx(one["scores"], abs=1e-6)
+
+
+@pytest.mark.parametrize("case", together.OWN)
+def test_a_loop_of_ones_own_is_shared_by_wrapping_the_model(ends, case):
+    first, second = ends[case]
+    for name, weight in first["weights"].items():
+        if "running" not in name:  # each process's own, as everywhere
+            assert torch.equal(weight, second["weights"][name])
+    one = together.own_loop(case)
+    assert torch.equal(first["method"]["generator"], one["method"]["generator"])
+    if "BatchNorm" not in case:
+        for name, weight in one["weights"].items():
+            torch.testing.assert_close(first["weights"][name], weight, rtol=1e-5, atol=1e-5)
+        for name in STATES:
+            assert torch.equal(matrices(first)[name], matrices(one)[name]), name
 
 
 def test_what_is_compared_has_labels_of_every_kind(alone):
@@ -187,6 +202,18 @@ def test_a_process_killed_in_an_epoch_is_started_again_and_ends_with_the_same_bi
     for name in FILES:
         assert (killed.path / name).read_bytes() == (whole[0].path / name).read_bytes(), name
     assert without_time(killed) == without_time(whole[0])
+
+
+def test_a_machine_without_the_runs_files_goes_on_with_it(whole, folder):
+    shutil.copytree(whole[0].path, folder / "moved")
+    (folder / "moved" / "labels.npz").unlink()
+    (folder / "elsewhere").mkdir()
+    shutil.copy(folder / "tiny.npz", folder / "elsewhere")
+    script = str(ROOT / "tests" / "together.py")
+    launch(*two(script, "--elsewhere", "train", "--resume", "--out", "moved"), cwd=folder)
+    written = [(folder / run / "labels.npz").read_bytes() for run in ("whole", "moved")]
+    assert written[0] == written[1]
+    assert not (folder / "elsewhere" / "moved").exists()
 
 
 def in_namespace(name: str, *command: str) -> list[str]:

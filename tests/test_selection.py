@@ -8,8 +8,8 @@ from hypothesis import given as drawn_from
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from balancemix.labels import Status
-from balancemix.selection import selection_quality
+from balancemix.labels import LabelTable, Status
+from balancemix.selection import selection_quality, table_quality
 from tests.reference import metrics as reference
 
 
@@ -60,6 +60,18 @@ def test_equals_the_definitions(seed, n, noise, unknown):
     got = selection_quality(*matrices, groups)
     assert got == pytest.approx(slow(matrices, groups))
     assert all(type(value) is float for value in got.values())
+
+
+@pytest.mark.parametrize("rows", [0, 5, 60_000])
+def test_a_table_is_scored_as_its_matrices_are(rows):
+    """Of 60,000 rows a piece at a time."""
+    given, truth, target, status, clean = table(1, rows, 5, unknown=0.2)
+    kept = LabelTable.trusting(given)
+    kept.target, kept.status, kept.clean = target, status, clean
+    known = {name: getattr(kept, name) for name in ("given", "target", "status", "clean")}
+    groups = {"many": torch.tensor([0, 3]), "few": torch.tensor([1, 2, 4])}
+    want = selection_quality(truth=truth, groups=groups, **known)
+    assert table_quality(kept, truth, groups) == pytest.approx(want, rel=1e-12)
 
 
 def test_by_hand():

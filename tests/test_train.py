@@ -11,6 +11,7 @@ import torch
 from balancemix.cli import main
 from balancemix.errors import InputError
 from balancemix.experiment import prepare, trained_model
+from balancemix.labels import LabelTable
 from balancemix.methods import METHODS
 from balancemix.plan import Plan
 from balancemix.prediction import predict
@@ -186,6 +187,32 @@ def test_accumulated_batches_step_like_one_large_batch(tiny):
         model, _ = fit(experiment.make_model, experiment.train, experiment.test, plan)
         weights.append(model.state_dict()["head.0.weight"])
     assert torch.allclose(*weights, atol=1e-6)
+
+
+def test_accumulated_batches_anneal_to_the_last_step(tiny, monkeypatch):
+    """An epoch's last batches step as well, be they few: they are counted."""
+    rates, step = [], torch.optim.SGD.step
+
+    def remember(self, *arguments):
+        rates.append(self.param_groups[0]["lr"])
+        return step(self, *arguments)
+
+    monkeypatch.setattr(torch.optim.SGD, "step", remember)
+    plan = plan_for(tiny, "bce", epochs=5, batch_size=9, accumulate=4)  # steps of 4, 4 and 2
+    experiment = prepare(plan)
+    fit(experiment.make_model, experiment.train, experiment.test, plan)
+    assert len(rates) == 15
+    assert rates[-1] > 0
+    assert rates == sorted(rates, reverse=True)
+
+
+def test_without_truth_no_epoch_makes_matrices_of_the_table(tiny, monkeypatch):
+    plan = plan_for(tiny, epochs=3)
+    experiment = prepare(plan)
+    rows = experiment.train.with_labels(experiment.train.labels, None)
+    for name in ("matrices", "given", "target", "weight", "status", "clean"):
+        monkeypatch.setattr(LabelTable, name, property(lambda self: 1 / 0))
+    fit(experiment.make_model, rows, experiment.test, plan)
 
 
 def test_bf16_trains_and_trackers_are_fed(tiny, tmp_path):

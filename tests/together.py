@@ -10,26 +10,31 @@ from pathlib import Path
 
 import torch
 from torch import nn
+from torch.utils.data import DataLoader
 
 from balancemix import cli, distributed
 from balancemix.data.dataset import FeatureRows
 from balancemix.engine import Engine
-from balancemix.methods import METHODS
+from balancemix.methods import METHODS, BalanceMix
 from balancemix.noise import parse
 from balancemix.plan import Plan
-from balancemix.prediction import predict_logits
+from balancemix.prediction import predict, predict_logits
 from balancemix.train import fit
 
 CLASSES, WIDTH = 6, 10
 EXACT = {
     "uneven": (203, {}, {}),
     "fewer rows than two batches": (40, {}, {}),
+    "fewer rows than a batch": (20, {}, {}),
     "batches of one row": (13, {"epochs": 2, "batch_size": 1}, {}),
+    "online": (101, {}, {"mode": "online"}),
+    "as in the paper": (101, {}, {"mode": "paper"}),
     "a ratio for each pair": (101, {"clip": 1.0, "ema": 0.9}, {"lambda_per": "pair"}),
     "accumulated": (101, {"accumulate": 3}, {"mode": "epoch"}),
     "shared BatchNorm": (101, {"sync_batchnorm": True}, {}),
     "plain": (101, {}, {"name": "bce"}),
 }
+OWN = ["own loop, epoch", "own loop, paper", "own loop, BatchNorm, online"]
 LIKE = {
     "own BatchNorm": (101, {"ema": 0.9}, {}),
     "bf16": (101, {"precision": "bf16"}, {}),
@@ -79,6 +84,31 @@ def train(case: str) -> dict:
     }
 
 
+def own_loop(case: str) -> dict:
+    """Train in the README's loop; of several processes, each wraps the model and that is all."""
+    rows = make_rows(101).with_views(2, 0)
+    method = BalanceMix(warmup=1, epsilon=0.6, mode=case.split()[-1]).start(rows.labels, 3, seed=5)
+    torch.manual_seed(0)
+    model = bare = make_model(case)
+    if distributed.world() > 1:
+        model = nn.parallel.DistributedDataParallel(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(rows, batch_sampler=method.batches(32), collate_fn=rows.collate)
+    for _ in range(3):
+        for x, index in loader:
+            method.loss(model, x, index).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        method.end_epoch(predict(model, rows))
+    return {"weights": dict(bare.state_dict()), "method": method.state_dict()}
+
+
+def go_elsewhere() -> None:
+    """Let the second process work on another machine's disk, which has the data but no run."""
+    if os.environ["RANK"] == "1":
+        os.chdir("elsewhere")
+
+
 def die_in_the_second_epoch() -> None:
     """Let the second process be killed in the midst of an epoch, the first time it is started."""
     if os.environ["RANK"] == "1" and not Path("was killed").exists():
@@ -96,9 +126,12 @@ def die_in_the_second_epoch() -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    if sys.argv[1] == "--killed":
-        die_in_the_second_epoch()
+    if sys.argv[1] in ("--killed", "--elsewhere"):
+        {"--killed": die_in_the_second_epoch, "--elsewhere": go_elsewhere}[sys.argv[1]]()
         sys.exit(cli.main(sys.argv[2:]))
+    distributed.PIECE = 100  # bytes: as if tables were large
     distributed.start(cpu=True)
+    for name in OWN:
+        torch.save(own_loop(name), Path(sys.argv[1]) / f"{name}-{distributed.rank()}.pt")
     for name in {**EXACT, **LIKE}:
         torch.save(train(name), Path(sys.argv[1]) / f"{name}-{distributed.rank()}.pt")

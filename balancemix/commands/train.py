@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -102,14 +103,22 @@ def run(arguments: argparse.Namespace) -> None:
     """Train."""
     from balancemix import distributed
     from balancemix.engine import check_device
+    from balancemix.errors import InputError
     from balancemix.experiment import carry_out, try_out
     from balancemix.plan import Plan
     from balancemix.progress import progress
 
-    plan = Plan.from_tree(settings(arguments))
-    check_device(plan.train.device)
-    distributed.start(cpu=plan.train.device == "cpu")
+    stored = stored_plan(arguments)
+    device = Plan.from_tree(settings(arguments, stored)).train.device
+    check_device(device)
+    distributed.start(cpu=device == "cpu")
     first = distributed.rank() == 0  # of several processes, the one that looks, writes and prints
+    # Another machine may not have the run's files.
+    stored = json.loads(distributed.from_first(json.dumps(stored).encode()) or b"{}")
+    tree = settings(arguments, stored)
+    if "path" not in tree.get("data", {}) and not arguments.dry_run:
+        raise InputError("name the DATA to train on: digits, a folder with labels.csv, or an .npz")
+    plan = Plan.from_tree(tree)
     if arguments.dry_run:
         said = try_out(plan)
         if first:
@@ -128,19 +137,26 @@ def run(arguments: argparse.Namespace) -> None:
         show_training(run_, experiment, metrics)
 
 
-def settings(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Merge, each over the last: a stored plan to resume, --plan, flags, --set."""
+def stored_plan(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Read the plan of the run that is to be gone on with, if there is one."""
     from balancemix.errors import InputError
+    from balancemix.plan import read_tree
+
+    if not arguments.resume:
+        return {}
+    if arguments.out is None:
+        raise InputError("--resume needs --out, the directory of the run to go on with")
+    path = arguments.out / "plan.json"
+    return read_tree(path) if path.exists() else {}
+
+
+def settings(arguments: argparse.Namespace, stored: dict[str, Any]) -> dict[str, Any]:
+    """Merge, each over the last: a stored plan to resume, --plan, flags, --set."""
     from balancemix.plan import read_tree
     from balancemix.presets import presets
     from balancemix.settings import parse_assignment, put
 
-    tree: dict[str, Any] = {}
-    stored = arguments.out / "plan.json" if arguments.out else None
-    if arguments.resume and stored is None:
-        raise InputError("--resume needs --out, the directory of the run to go on with")
-    if arguments.resume and stored is not None and stored.exists():
-        tree = read_tree(stored)
+    tree = copy.deepcopy(stored)
     if arguments.plan:
         path = presets().get(arguments.plan, Path(arguments.plan))
         for key, value in read_tree(path).items():
@@ -160,8 +176,6 @@ def settings(arguments: argparse.Namespace) -> dict[str, Any]:
         put(tree, ["data", "skip_bad"], True)
     for assignment in arguments.set:
         put(tree, *parse_assignment(assignment))
-    if "path" not in tree.get("data", {}) and not arguments.dry_run:
-        raise InputError("name the DATA to train on: digits, a folder with labels.csv, or an .npz")
     return tree
 
 

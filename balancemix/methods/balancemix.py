@@ -36,7 +36,7 @@ from balancemix.losses import asl, bce, bce_of_confidence, focal
 from balancemix.methods.base import Input, Method, first_view, require, warm_epochs
 from balancemix.mixing import draw_lambda, mix
 from balancemix.prediction import evaluating
-from balancemix.sampling import Score, effective_rows, odds_of_rows
+from balancemix.sampling import Score, effective_rows, odds_of_scores, row_scores
 from balancemix.statistics import Statistics
 from balancemix.stream import Said, by_batches
 
@@ -79,7 +79,6 @@ class BalanceMix(Method):
     relabel_weight: RelabelWeight = "one"
     blend: bool = False
     warmup_mix: bool = True
-
     base_loss: Literal["bce", "focal", "asl"] = "bce"
 
     def __post_init__(self) -> None:
@@ -116,9 +115,8 @@ class BalanceMix(Method):
             self.trusting = evidence.only_missing
         if self.warmup is None and evidence.mostly_wrong:
             self.warm = max(self.warm // 2, 1)
-        chosen = {"epsilon": self.threshold, "trust_positives": float(self.trusting)}
-        chosen["warmup"] = float(self.warm)
-        self.found = {**vars(evidence), **chosen}
+        chosen = {"epsilon": self.threshold, "warmup": self.warm, "trust_positives": self.trusting}
+        self.found = vars(evidence) | {name: float(value) for name, value in chosen.items()}
 
     def criterion(self, logits: Tensor, target: Tensor) -> Tensor:
         """Compare by the loss asked for; the mixtures are always of BCE."""
@@ -190,7 +188,7 @@ class BalanceMix(Method):
         views = [x] if isinstance(x, Tensor) else list(x)
         device = views[0].device
         target, weight = self.table.rows(index, device)
-        if self.warming or self.mixtures is None or not self.relabel or self.mode == "epoch":
+        if self.views < 2 or self.mixtures is None:
             return target, weight
         if self.odds is not None and self.mode == "online":  # minority rows are the second half
             index = index[: len(index) // 2]
@@ -198,8 +196,9 @@ class BalanceMix(Method):
         doubted = (clean <= 0.5).any(1).nonzero()[:, 0]
         if not len(doubted):
             return target, weight
-        with evaluating(model):  # also keeps the views out of BatchNorm's statistics
-            said = model(torch.cat([view[doubted] for view in views])).float().sigmoid()
+        judge = distributed.bare(model)
+        with evaluating(judge):  # also keeps the views out of BatchNorm's statistics
+            said = judge(torch.cat([view[doubted] for view in views])).float().sigmoid()
         confidence = said.view(len(views), len(doubted), -1).mean(0)
         decided = self._manage(given[doubted], clean[doubted], confidence)
         target[doubted], weight[doubted], _ = decided
@@ -215,17 +214,19 @@ class BalanceMix(Method):
         judging = self.select and self.epoch + 1 >= self.warm
         statistics = self._listen(confidence, judging)
         table, facts = self.table, super().end_epoch()
+        pieces = list(chunks(*table.shape))
         if self.epoch == 1:
             facts |= self.found
         if self.odds is not None:
-            self.odds = odds_of_rows(statistics, table.given, self.power, self.score)
+            each = (row_scores(statistics, table.as_given(rows), self.score) for rows in pieces)
+            self.odds = odds_of_scores(torch.cat(list(each)), self.power)
             facts["effective_rows"] = effective_rows(self.odds)
         if not judging:
             return facts
         self.mixtures = statistics.mixtures(
             fit=self.mixture, fewest=self.fewest, separation=self.separation
         )
-        for rows in chunks(*table.code.shape):
+        for rows in pieces:
             given, said = table.noted(rows)
             clean = self.mixtures.posterior(bce_of_confidence(said, given), given)
             table.judge(rows, torch.where(given > 0, 1.0, clean) if self.trusting else clean)

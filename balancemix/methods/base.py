@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, Literal, Self
 
 import torch
@@ -19,6 +20,28 @@ from balancemix.stream import Said, as_matrix
 
 Reduction = Literal["sum", "mean"]
 Input = Tensor | Sequence[Tensor]  # a batch, or one batch for each view of the same rows
+Loss = Callable[["Any", nn.Module, Input, Tensor], Tensor]
+
+
+def of_its_part(loss: Loss) -> Loss:
+    """Tell a method which part of a batch it is to compute the loss of, and weigh that.
+
+    Gradients are averaged over processes, whose parts may differ by a row. Each one's mean counts
+    by its rows, so that the average is the gradient of the whole batch.
+    """
+
+    @wraps(loss)
+    def weighed(self: Method, model: nn.Module, x: Input, index: Tensor) -> Tensor:
+        part = None if self.order is None else self.order.part_of(index)
+        if part is None or self.part is not None:  # alone, or called by another's `loss`
+            return loss(self, model, x, index)
+        self.part = part
+        try:
+            return loss(self, model, x, index) * part.weight
+        finally:
+            self.part = None
+
+    return weighed
 
 
 @dataclass(kw_only=True)
@@ -31,6 +54,11 @@ class Method:
 
     reduction: Reduction = "sum"
 
+    def __init_subclass__(cls) -> None:
+        """Let a method's own `loss` know its part of a batch, as the one here does."""
+        if "loss" in vars(cls):
+            cls.loss = of_its_part(cls.loss)  # type: ignore[method-assign]
+
     def start(self, labels: Tensor, epochs: int, seed: int = 0) -> Self:
         """Begin on an N×K matrix of 0/1 labels, to be trained for `epochs`."""
         if epochs < 1:
@@ -39,11 +67,12 @@ class Method:
         self.odds: Tensor | None = None  # of each row, or None: no second half of the batch
         self.epoch, self.epochs = 0, epochs  # epochs ended, epochs in all
         self.generator = torch.Generator().manual_seed(seed)
+        self.order: Batches | None = None
         self.part: Part | None = None  # of the batch at hand, where other processes have the rest
         return self
 
     def part_of(self, rows: int) -> Part:
-        """Say which part of a batch these rows are; all of it, unless the loop said otherwise.
+        """Say which part of a batch these rows are; all of it, where there is one process.
 
         What is drawn for a batch is drawn for all of it and then taken from: thus `generator`
         moves on alike in all processes.
@@ -62,9 +91,13 @@ class Method:
         """Choose, of the weights of what `build` made, those of the one model that is kept."""
         return weights
 
-    def batches(self, size: int, seed: int = 0, *, rank: int = 0, world: int = 1) -> Batches:
-        """Make the batch sampler; it reads odds and epoch afresh each time it is iterated."""
-        return Batches(self, size, seed, rank=rank, world=world)
+    def batches(self, size: int, seed: int = 0) -> Batches:
+        """Make the batch sampler; it reads odds and epoch afresh each time it is iterated.
+
+        Where several processes train together, each gets its share of `size` rows.
+        """
+        self.order = Batches(self, size, seed)
+        return self.order
 
     @property
     def unsettled(self) -> bool:
@@ -98,6 +131,7 @@ class Method:
         """Compare B×K logits with targets, label by label."""
         return losses.bce(logits, target)
 
+    @of_its_part
     def loss(self, model: nn.Module, x: Input, index: Tensor) -> Tensor:
         """Compute the scalar loss of a batch whose rows are `index`; owns the forward pass."""
         x = first_view(x)

@@ -145,10 +145,10 @@ class CoTeaching(Mixup):
         own = [name for name in weights if name.startswith("a.")]
         return {name.removeprefix("a."): weights[name] for name in own}
 
-    def batches(self, size: int, seed: int = 0, *, rank: int = 0, world: int = 1) -> Batches:
+    def batches(self, size: int, seed: int = 0) -> Batches:
         """Remember how many rows make a batch."""
         self.size = size
-        return super().batches(size, seed, rank=rank, world=world)
+        return super().batches(size, seed)
 
     @property
     def needs_confidence(self) -> bool:
