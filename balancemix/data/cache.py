@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import sys
 import zlib
 from collections.abc import Sequence
 from contextlib import suppress
+from multiprocessing import reduction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ import numpy as np
 import torch
 
 from balancemix.data import images
+from balancemix.data.room import available_memory
 from balancemix.errors import InputError
 from balancemix.wording import suggest
 
@@ -49,17 +50,81 @@ class Store:
 
 
 class InMemory(Store):
-    """Images kept in memory, which loading processes share."""
+    """Images kept in memory, which loading processes share; only those decoded take any.
+
+    They are in a file without a name: a byte for each image that says whether it is there, then the
+    pixels. It is read and written, not mapped: memory that is refused then costs time, and not the
+    process.
+    """
 
     keeps = True
 
     def __init__(self, paths: Sequence[Path], size: int) -> None:
         super().__init__(paths, size)
-        # Pages that nobody has written to yet take no memory.
-        self.pixels = torch.empty(len(paths), size, size, 3, dtype=torch.uint8)
-        self.kept = torch.zeros(len(paths), dtype=torch.bool)
-        for tensor in (self.pixels, self.kept):
-            tensor.share_memory_()  # type: ignore[no-untyped-call]
+        processes, free = _processes(), available_memory()
+        needed = self.bytes() * processes
+        if needed > free:
+            taken = f"{needed / 1e6:.1f} MB" + f" in {processes} processes" * (processes > 1)
+            raise _refusal(f"images take {taken}, {free / 1e6:.1f} MB of memory are free")
+        try:
+            # Neither bounded by /dev/shm, 64 MB in many containers, as shared memory with a name
+            # is, nor lost on spawned processes, as an anonymous mapping is.
+            self.opened = os.memfd_create("balancemix")
+        except OSError as error:
+            raise _refusal(f"cannot share memory ({error.strerror})") from error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return InMemory, (self.paths, self.size)  # a copy begins empty
+
+    def __del__(self) -> None:
+        if hasattr(self, "opened"):
+            os.close(self.opened)
+
+    def image(self, i: int) -> Image:
+        """Return file i as size×size RGB, from memory if it is there."""
+        from PIL import Image
+
+        length = self.size**2 * 3
+        place = len(self.paths) + i * length
+        if os.pread(self.opened, 1, i) == b"\1":
+            pixels = os.pread(self.opened, length, place)
+            return Image.frombytes("RGB", (self.size, self.size), pixels)
+        image = super().image(i)
+        with suppress(OSError):  # no memory left: the image is decoded again next time
+            if os.pwrite(self.opened, image.tobytes(), place) == length:
+                os.pwrite(self.opened, b"\1", i)  # after its pixels: others may be looking
+        return image
+
+
+def _hand_over(store: InMemory) -> tuple[Any, ...]:
+    """Pickle for a process that we start: it gets the same file under a number of its own."""
+    return _take_over, (store.paths, store.size, reduction.DupFd(store.opened))
+
+
+def _take_over(paths: Sequence[Path], size: int, file: Any) -> InMemory:
+    store = InMemory.__new__(InMemory)
+    Store.__init__(store, paths, size)
+    store.opened = file.detach()
+    return store
+
+
+reduction.register(InMemory, _hand_over)
+
+
+class InTensor(Store):
+    """Images kept in a shared tensor, all taken at once, where there are no files in memory."""
+
+    keeps = True
+
+    def __init__(self, paths: Sequence[Path], size: int) -> None:
+        super().__init__(paths, size)
+        try:
+            self.pixels = torch.empty(len(paths), size, size, 3, dtype=torch.uint8)
+            self.kept = torch.zeros(len(paths), dtype=torch.bool)
+            for tensor in (self.pixels, self.kept):
+                tensor.share_memory_()  # type: ignore[no-untyped-call]
+        except RuntimeError as error:
+            raise _refusal(f"cannot share memory ({str(error).splitlines()[0]})") from error
 
     def image(self, i: int) -> Image:
         """Return file i as size×size RGB, from memory if it is there."""
@@ -102,9 +167,7 @@ class OnDisk(Store):
         return {name: value for name, value in vars(self).items() if name != "opened"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(
-            state
-        )  # in another process, where the number of an open file means nothing
+        vars(self).update(state)  # in another process, where our file's number means nothing
         self._open()
 
     def __del__(self) -> None:
@@ -143,7 +206,7 @@ def open_store(kind: str, paths: Sequence[Path], size: int, folder: Path | None 
     if kind == "auto":
         kind = _choose(plain.bytes(), folder)
     if kind == "memory":
-        return InMemory(paths, size)
+        return InMemory(paths, size) if hasattr(os, "memfd_create") else InTensor(paths, size)
     return OnDisk(paths, size, folder) if kind == "disk" else plain
 
 
@@ -155,9 +218,7 @@ def default_folder() -> Path:
 
 def _choose(needed: int, folder: Path) -> str:
     """Take a quarter of the memory at most, or half of the disk: others want some too."""
-    # Each of a machine's training processes keeps the images once more.
-    processes = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    if needed * processes <= available_memory() // 4:
+    if needed * _processes() <= available_memory() // 4:
         return "memory"
     if not hasattr(os, "pread"):
         return "off"
@@ -166,27 +227,13 @@ def _choose(needed: int, folder: Path) -> str:
     return "disk" if writable and needed <= shutil.disk_usage(here).free // 2 else "off"
 
 
-def available_memory() -> int:
-    """Count the bytes that processes may share, by the machine, its container and /dev/shm.
+def _refusal(reason: str) -> InputError:
+    return InputError(f"cache: {reason}; pass --cache disk or off")
 
-    >>> available_memory() >= 0
-    True
-    """
-    limits = []
-    with suppress(OSError, StopIteration):
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        line = next(line for line in lines if line.startswith("MemAvailable"))
-        limits.append(int(line.split()[1]) * 1024)
-    with suppress(OSError, ValueError):  # "max" is no limit
-        group = Path("/sys/fs/cgroup")
-        most, used = (int((group / f"memory.{name}").read_text()) for name in ("max", "current"))
-        limits.append(max(most - used, 0))
-    with suppress(OSError):  # where torch shares memory; containers are often given 64 MB
-        if sys.platform == "linux":
-            limits.append(shutil.disk_usage("/dev/shm").free)
-    if not limits and hasattr(os, "sysconf"):
-        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
-    return min(limits, default=0)
+
+def _processes() -> int:
+    """Count the machine's training processes, each of which keeps the images once more."""
+    return int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
 
 
 def _stamp(path: Path) -> int:
