@@ -19,6 +19,7 @@ from balancemix.data import FeatureRows, Rows, Splits, load
 from balancemix.data.dry import RandomImages
 from balancemix.data.stored import channel_statistics
 from balancemix.errors import InputError
+from balancemix.groups import class_counts
 from balancemix.model import UNPOOLED, begin_at_frequencies, build_model, normalisation
 from balancemix.plan import Plan
 from balancemix.progress import Progress
@@ -148,7 +149,7 @@ def make_model(plan: Plan, rows: Rows, *, pretrained: bool) -> nn.Module:
         **shape,
     )
     if pretrained and not isinstance(rows, FeatureRows):
-        begin_at_frequencies(model, (rows.labels.sum(0) + 1) / (len(rows) + 2))
+        begin_at_frequencies(model, (class_counts(rows.labels) + 1) / (len(rows) + 2))
     return model
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from balancemix.findings import Finding, audit, table_clean
 from balancemix.gmm import Mixtures, fit_mixtures
-from balancemix.groups import Groups, class_groups
+from balancemix.groups import Groups, class_counts, class_groups
 from balancemix.losses import bce_of_confidence
 from balancemix.metrics import average_precision
 from balancemix.plan import Plan
@@ -63,7 +63,7 @@ class Record:
     @cached_property
     def counts(self) -> Tensor:
         """Positives of each class in training, true ones where they are known."""
-        return ((self.given if self.truth is None else self.truth) == 1).sum(0)
+        return class_counts(self.given if self.truth is None else self.truth)
 
     @cached_property
     def groups(self) -> Groups:

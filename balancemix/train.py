@@ -29,7 +29,7 @@ from balancemix import distributed, pilot
 from balancemix.data.dataset import ImageRows, Rows
 from balancemix.engine import Engine
 from balancemix.errors import InputError
-from balancemix.groups import Groups, class_groups
+from balancemix.groups import Groups, class_counts, class_groups
 from balancemix.labels import LabelTable
 from balancemix.methods import Method
 from balancemix.metrics import average_precision, evaluate
@@ -70,7 +70,7 @@ def fit(
     torch.manual_seed(plan.seed)
     engine = Engine(method.build(make_model), plan, run)
     truth = train.labels if train.truth is None else train.truth
-    groups = class_groups(truth.sum(0), plan.data.groups)
+    groups = class_groups(class_counts(truth), plan.data.groups)
     batches = method.batches(size, plan.seed)
     engine.schedule(epochs, len(batches))
     if state is not None:
@@ -189,7 +189,7 @@ def _by_class(said: Tensor, train: Rows, valid: Rows, plan: Plan) -> dict[str, A
     """Score each class: its name, given positives in training, and AP in percent, if it has one."""
     truth = valid.labels if valid.truth is None else valid.truth
     each = average_precision(said[:, : len(valid.classes)], truth, plan.train.ap)
-    facts = zip(valid.classes, train.labels.sum(0).tolist(), each.tolist(), strict=True)
+    facts = zip(valid.classes, class_counts(train.labels).tolist(), each.tolist(), strict=True)
     keys = ("name", "positives", "AP")
     scored = [(name, count, None if math.isnan(ap) else 100 * ap) for name, count, ap in facts]
     return {"classes": [dict(zip(keys, fact, strict=True)) for fact in scored]}

@@ -11,6 +11,7 @@ import torch
 
 from balancemix.data.dataset import Rows
 from balancemix.errors import InputError
+from balancemix.groups import class_counts
 from balancemix.wording import listing, suggest
 
 NAMES = ("train", "test", "val", "valid")
@@ -98,7 +99,7 @@ def divide(
             f"{source}: no rows to score on; give some of them the split 'test' or 'val', "
             "or leave the splits out for a random holdout"
         )
-    empty = (parts["train"].labels.sum(0) == 0).nonzero().flatten().tolist()
+    empty = (class_counts(parts["train"].labels) == 0).nonzero().flatten().tolist()
     if empty:
         names = listing([repr(rows.classes[k]) for k in empty])
         warnings.warn(f"{source}: no training row has the class {names}", stacklevel=3)
