@@ -66,7 +66,7 @@ def fit_two_gaussians(
     them. Moments are taken about zero, so values should be centred.
     """
     moment = torch.stack([count, count * value, count * (value.square() + spread)], 2)
-    total, number = moment.sum(1), torch.arange(len(value))
+    total, number = moment.sum(1), torch.arange(len(value), device=value.device)
     plain = torch.stack([total[:, 0], total[:, 1], (count * value.square()).sum(1)], 1)
     start = _maximise(_two_means(value, count).to(value.dtype), moment, total, least, added)
     likelihood, taken = torch.zeros_like(least), torch.zeros_like(number)
@@ -119,7 +119,7 @@ def _two_means(value: Tensor, count: Tensor) -> Tensor:
     right = (mass[:, -1:] - mass).square() / (rows[:, -1:] - rows).clamp(min=1)
     between = (left + right).masked_fill((rows == 0) | (rows == rows[:, -1:]), -torch.inf)
     best = between.argmax(1, keepdim=True)
-    return torch.arange(value.shape[1]) <= best
+    return torch.arange(value.shape[1], device=value.device) <= best
 
 
 def _polynomial(model: Tensor) -> Tensor:

@@ -162,8 +162,8 @@ def fit_histogram(
 def _fit_points(points: Points, fit: Fit, fewest: int, separation: float) -> Mixtures:
     """Fit the mixtures to points of 2·K problems, all negative sides first."""
     problems = len(points.length)
-    model = torch.empty(3, problems, 2, dtype=torch.float64)
-    guard = torch.empty(problems, dtype=torch.uint8)
+    model = points.value.new_empty(3, problems, 2)
+    guard = points.length.new_empty(problems, dtype=torch.uint8)
     for index, value, count, spread in points.groups():
         model[:, index], guard[index] = _fit_group(value, count, spread, fit, fewest, separation)
     share, mean, variance = model.view(3, 2, -1, 2)
@@ -185,12 +185,12 @@ def _fit_group(
     scale = (widest - narrowest).nan_to_num(0.0, 0.0, 0.0)
     few, constant = rows < fewest, (scale < 1e-8) | (data_variance.sqrt() < 1e-8)
 
-    guard = torch.full(rows.shape, Guard.FITTED, dtype=torch.uint8)
+    guard = torch.full_like(rows, Guard.FITTED, dtype=torch.uint8)
     guard[constant] = Guard.CONSTANT
     guard[few] = Guard.FEW
-    model = torch.tensor([0.5, 0.0, 1.0], dtype=torch.float64)[:, None, None].repeat(
-        1, len(rows), 2
-    )
+    # A share of a half, a mean of zero and a variance of one.
+    model = torch.stack([torch.full_like(rows, value) for value in (0.5, 0.0, 1.0)])
+    model = model[..., None].repeat(1, 1, 2)
     usable = guard == Guard.FITTED
     if not bool(usable.any()):
         return model, guard

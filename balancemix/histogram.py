@@ -49,7 +49,8 @@ class Points:
         """
         if not len(self.value):
             return self
-        problem = torch.arange(len(self.length)).repeat_interleave(self.length)
+        device = self.value.device
+        problem = torch.arange(len(self.length), device=device).repeat_interleave(self.length)
         moment = self._moments(problem, len(self.length))
         deviation = (moment[2] - moment[1].square()).clamp(min=0).sqrt()
         # A variance is at least 1e-6 of the data's, so a deviation is four of these widths.
@@ -57,7 +58,7 @@ class Points:
         place = (self.value / width).floor_()
         alone = ~(place[1:] < _PER_OCTAVE)  # from here on the bins themselves are wider
         first = alone | (place.diff() != 0) | (problem.diff() != 0)
-        target = torch.cat([torch.zeros(1, dtype=torch.int64), first.cumsum(0)])
+        target = torch.cat([first.new_zeros(1, dtype=torch.int64), first.cumsum(0)])
         count, value, square = self._moments(target, int(target[-1]) + 1)
         length = torch.bincount(problem[1:][first], minlength=len(self.length))
         length[problem[0]] += 1
@@ -84,10 +85,10 @@ class Points:
             longest = max(int(self.length[order[end - 1]]), 1)
             start = max(0, end - max(1, _GROUP // longest))
             index = order[start:end]
-            length, place = self.length[index, None], torch.arange(longest)
+            length, place = self.length[index, None], torch.arange(longest, device=index.device)
             inside = place < length
             where = (ends[index, None] - length + place)[inside]
-            padded = torch.zeros(3, *inside.shape, dtype=torch.float64)
+            padded = self.value.new_zeros(3, *inside.shape)
             for part, flat in zip(padded, (self.value, self.count, self.spread), strict=True):
                 part.masked_scatter_(inside, flat.index_select(0, where))
             yield index, *padded
@@ -124,13 +125,13 @@ def add_losses(histogram: Tensor, losses: Tensor, labels: Tensor) -> None:
 
 def points_of_histogram(histogram: Tensor) -> Points:
     """Take each bin that is not empty as a point, at the mean of its losses."""
-    flat = histogram.reshape(-1).cpu()
+    flat = _in_double_precision(histogram).reshape(-1)
     cell = flat.nonzero()[:, 0]
     entry = flat.index_select(0, cell)
     count = (entry >> _COUNT_SHIFT).double()
     place = (entry & ((1 << _COUNT_SHIFT) - 1)).double() / count
-    bits = torch.arange(_FIRST, _FIRST + BINS + 1, dtype=torch.int32) << _BIN_SHIFT
-    edge = bits.view(torch.float32).double()
+    edges = torch.arange(_FIRST, _FIRST + BINS + 1, dtype=torch.int32, device=flat.device)
+    edge = (edges << _BIN_SHIFT).view(torch.float32).double()
     bin_ = cell % BINS
     low, width = edge.index_select(0, bin_), edge.diff().index_select(0, bin_)
     value = low + width * (place + 0.5) / _PLACES
@@ -142,11 +143,17 @@ def points_of_histogram(histogram: Tensor) -> Points:
 
 def points_of_losses(losses: Tensor, labels: Tensor) -> Points:
     """Take each of N×K losses as a point of its own; for few rows."""
-    losses, labels = losses.cpu().double(), labels.cpu()
+    losses = _in_double_precision(losses).double()
+    labels = labels.to(losses.device)
     own = torch.stack([labels <= 0, labels > 0]).transpose(1, 2).flatten(0, 1)
     ordered = losses.T.repeat(2, 1).masked_fill(~own, torch.inf).sort(1).values
     value = ordered[torch.isfinite(ordered)]
     return Points(value, torch.ones_like(value), torch.zeros_like(value), own.sum(1))
+
+
+def _in_double_precision(values: Tensor) -> Tensor:
+    """Put a tensor where there are floats of 64 bits: Apple's GPUs have none."""
+    return values.cpu() if values.device.type == "mps" else values
 
 
 def chunks(rows: int, columns: int) -> Iterator[slice]:

@@ -58,7 +58,9 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 def loader(data: Dataset[Any], workers: int = 0, **order: Any) -> DataLoader[Any]:
     """Make a loader, with the data's own `collate` if it has one."""
     collate = getattr(data, "collate", None)
-    return DataLoader(data, num_workers=workers, collate_fn=collate, **order)
+    # Pinned, a batch is copied to the GPU while the one before is still at work there.
+    pinned = torch.cuda.is_available()
+    return DataLoader(data, num_workers=workers, collate_fn=collate, pin_memory=pinned, **order)
 
 
 def predictions(
