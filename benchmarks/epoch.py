@@ -41,6 +41,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "bce": {"name": "bce"},
     "balancemix online": {**REFINED, "mode": "online"},
     "balancemix epoch": {**REFINED, "mode": "epoch"},
+    "balancemix paper": {**REFINED, "mode": "paper"},
 }
 REQUIRED = {"balancemix online": "<= 1.9", "balancemix epoch": "<= 1.45"}
 # So many that mixtures, which take as long whatever the number of images, weigh no more than in
@@ -100,7 +101,7 @@ def compare(
             report("epoch", what, float(ratio), bound, standard_error=float(spread))
     for name, each in found.items():
         whole, busy = each.sum(0).tolist()
-        bound = rest if name.startswith("balancemix") else ""
+        bound = rest if name in REQUIRED else ""
         report("epoch", f"{case}, {name}, bookkeeping", 1 - busy / whole, bound)
 
 

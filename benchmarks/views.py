@@ -1,7 +1,8 @@
 """What a view of RandAugment costs, against torchvision's own: `python benchmarks/views.py`.
 
 A hundred images of 128 pixels in turn with one and the other, the best of several rounds; the views
-are the same (tests/test_randaugment.py). Also against the operations on tensors.
+are the same (tests/test_randaugment.py). Also against the operations on tensors, one by one, and on
+all in one batch, for which all would have to be varied alike.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from turns import fastest
 from balancemix.data import images
 
 ROUNDS = 9
+DRAWS = 20  # of two operations each: some take longer than others
 
 
 def main() -> None:
@@ -27,7 +29,8 @@ def main() -> None:
     with TemporaryDirectory() as name:
         paths = write_photos(Path(name), 100)
         photos = [images.squash(images.decode(path), 128) for path in paths]
-    tensors = list(images.pixels(photos))
+    batch = images.pixels(photos)
+    tensors = list(batch)
     theirs = v2.RandAugment(2, 9)
     ours = images.augmentation("randaugment")
 
@@ -39,9 +42,11 @@ def main() -> None:
             "ours": vary(ours, photos),
             "torchvision's": vary(theirs, photos),
             "torchvision's on tensors": vary(theirs, tensors),
+            "torchvision's on a batch": lambda: [theirs(batch) for _ in range(DRAWS)],
         },
         ROUNDS,
     )
+    seconds["torchvision's on a batch"] /= DRAWS
     unit = seconds.pop("ours")
     for name, taken in seconds.items():
         what = f"RandAugment against {name}"
