@@ -3,7 +3,7 @@
 `kept` is the label table, the odds and the statistics of all classes; `peak` adds the copy of the
 table that a checkpoint is written from; `labels` are the data's own, one byte each. The last case
 is measured: a training with checkpoints, in a process of its own, until its last epoch begins. (The
-record at the end of a training, labels.npz, is of floats: 17 bytes a label more, once.)
+record at the end of a training, labels.npz, is of floats: 18 bytes a label more, once.)
 """
 
 from __future__ import annotations

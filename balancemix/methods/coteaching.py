@@ -147,8 +147,9 @@ class CoTeaching(Mixup):
 
     def batches(self, size: int, seed: int = 0) -> Batches:
         """Remember how many rows make a batch."""
-        self.size = size
-        return super().batches(size, seed)
+        batches = super().batches(size, seed)
+        self.size = batches.size
+        return batches
 
     @property
     def needs_confidence(self) -> bool:
