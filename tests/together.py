@@ -6,14 +6,18 @@ Each process writes what it ended with to OUT; test_distributed.py compares.
 import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import numpy as np
 import torch
+from PIL import Image
 from torch import nn
 from torch.utils.data import DataLoader
 
 from balancemix import cli, distributed
-from balancemix.data.dataset import FeatureRows
+from balancemix.data.dataset import FeatureRows, ImageRows
 from balancemix.engine import Engine
 from balancemix.methods import METHODS, BalanceMix
 from balancemix.noise import parse
@@ -32,6 +36,7 @@ EXACT = {
     "a ratio for each pair": (101, {"clip": 1.0, "ema": 0.9}, {"lambda_per": "pair"}),
     "accumulated": (101, {"accumulate": 3}, {"mode": "epoch"}),
     "shared BatchNorm": (101, {"sync_batchnorm": True}, {}),
+    "images, shared BatchNorm": (45, {"batch_size": 16, "sync_batchnorm": True}, {"mode": "paper"}),
     "plain": (101, {}, {"name": "bce"}),
 }
 OWN = ["own loop, epoch", "own loop, paper", "own loop, BatchNorm, online"]
@@ -53,7 +58,23 @@ def make_rows(count: int, seed: int = 0) -> FeatureRows:
     return rows.with_labels(parse("mislabel:0.3").apply(truth, seed), truth)
 
 
+def make_photos(folder: Path, count: int, seed: int = 0) -> ImageRows:
+    """Squares whose channels tell the first classes, in front of noise."""
+    like = make_rows(count, seed)
+    rng = np.random.default_rng(seed)
+    pixels = rng.integers(0, 100, (count, 16, 16, 3), dtype=np.uint8)
+    pixels[:, 4:12, 4:12] += (120 * like.truth[:, None, None, :3]).numpy().astype(np.uint8)
+    paths = [folder / f"{seed}-{row}.png" for row in range(count)]
+    for path, picture in zip(paths, pixels, strict=True):
+        Image.fromarray(picture).save(path)
+    photos = ImageRows(paths, like.labels, like.classes, size=16)
+    return photos.with_labels(like.labels, like.truth)
+
+
 def make_model(case: str) -> nn.Module:
+    if "images" in case:
+        seen = [nn.Conv2d(3, 16, 3, 2), nn.BatchNorm2d(16), nn.ReLU(), nn.AdaptiveAvgPool2d(1)]
+        return nn.Sequential(*seen, nn.Flatten(), nn.Linear(16, CLASSES))
     norm = nn.BatchNorm1d(16) if "BatchNorm" in case else nn.Identity()
     layers = [nn.Linear(WIDTH, 16), norm, nn.ReLU(), nn.Linear(16, CLASSES)]
     return nn.Sequential(*layers)
@@ -72,16 +93,18 @@ def train(case: str) -> dict:
         return loss(model, x, index)
 
     plan.method.loss = remember
-    rows, valid = make_rows(count), make_rows(37, seed=1)
-    model, metrics = fit(lambda: make_model(case), rows, valid, plan)
-    return {
-        "weights": dict(model.state_dict()),
-        "method": plan.method.state_dict(),
-        "seen": seen,
-        "scores": metrics["last"],
-        "logits": predict_logits(model, valid.plain, 16),
-        "one": predict_logits(model, make_rows(1).plain, 16),
-    }
+    with TemporaryDirectory() as name:
+        make = partial(make_photos, Path(name)) if "images" in case else make_rows
+        rows, valid = make(count), make(37, seed=1)
+        model, metrics = fit(lambda: make_model(case), rows, valid, plan)
+        return {
+            "weights": dict(model.state_dict()),
+            "method": plan.method.state_dict(),
+            "seen": seen,
+            "scores": metrics["last"],
+            "logits": predict_logits(model, valid.plain, 16),
+            "one": predict_logits(model, make(1).plain, 16),
+        }
 
 
 def own_loop(case: str) -> dict:
