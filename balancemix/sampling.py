@@ -126,7 +126,7 @@ class Batches(Sampler[list[int]]):
         """Find which part of which batch these rows are, where other processes have the rest."""
         if self.number is None or not len(index):
             return None
-        return self._part(int(self.number[index[0]]))
+        return self._part(int(self.number[int(index[0])]))
 
     def _part(self, number: int) -> Part:
         least, larger = divmod(self.rows, len(self))

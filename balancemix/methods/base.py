@@ -20,7 +20,7 @@ from balancemix.stream import Said, as_matrix
 
 Reduction = Literal["sum", "mean"]
 Input = Tensor | Sequence[Tensor]  # a batch, or one batch for each view of the same rows
-Loss = Callable[["Any", nn.Module, Input, Tensor], Tensor]
+Loss = Callable[[Any, nn.Module, Input, Tensor], Tensor]
 
 
 def of_its_part(loss: Loss) -> Loss:
@@ -56,6 +56,7 @@ class Method:
 
     def __init_subclass__(cls) -> None:
         """Let a method's own `loss` know its part of a batch, as the one here does."""
+        super().__init_subclass__()
         if "loss" in vars(cls):
             cls.loss = of_its_part(cls.loss)  # type: ignore[method-assign]
 
@@ -67,7 +68,7 @@ class Method:
         self.odds: Tensor | None = None  # of each row, or None: no second half of the batch
         self.epoch, self.epochs = 0, epochs  # epochs ended, epochs in all
         self.generator = torch.Generator().manual_seed(seed)
-        self.order: Batches | None = None
+        self.order: Batches | None = None  # the sampler made last
         self.part: Part | None = None  # of the batch at hand, where other processes have the rest
         return self
 
