@@ -13,7 +13,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import torch
 from torch import Tensor
@@ -25,10 +25,12 @@ GRID = [(50_000, 100), (100_000, 100), (200_000, 100), (100_000, 50), (100_000, 
 LARGE = (2_000_000, 200)
 SECONDS, BYTES = 60, 2e9
 PER_LABEL, CONSTANT = 3, 150e6  # bytes: two are kept; temporary ones are of a batch, or of a row
+STEP = 2
 POOL, SIZE = 1 << 20, 64
+Facts = dict[str, float]
 
 
-def measure(rows: int, classes: int, epochs: int) -> dict[str, float]:
+def measure(rows: int, classes: int, epochs: int) -> Facts:
     """Go through some epochs of rows × classes; the fastest, and the most memory."""
     generator = torch.Generator().manual_seed(0)
     pool, size = POOL // classes, POOL // 4 // classes
@@ -47,7 +49,7 @@ def measure(rows: int, classes: int, epochs: int) -> dict[str, float]:
 
     before = peak()
     method = BalanceMix(warmup=0).start(given, epochs + 1)
-    best: dict[str, float] = {}
+    best: Facts = {}
     for _ in range(epochs):
         start = time.process_time()
         for batch in method.batches(SIZE):
@@ -69,12 +71,22 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def apart(*case: int) -> dict[str, float]:
+def apart(*case: int) -> Facts:
     """Measure in a process of its own."""
     command = [sys.executable, __file__, *map(str, case)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    result: dict[str, float] = json.loads(done.stdout)
+    result: Facts = json.loads(done.stdout)
     return result
+
+
+def like(classes: int, found: dict[tuple[int, int], Facts]) -> list[Facts]:
+    """Take the cases of so many classes."""
+    return [facts for (_, own), facts in found.items() if own == classes]
+
+
+def against_least(name: str, facts: Facts, cases: Iterable[Facts]) -> float:
+    """Compare a case's time with the least of some."""
+    return facts[name] / min(case[name] for case in cases)
 
 
 def main() -> None:
@@ -87,18 +99,20 @@ def main() -> None:
         for rows, classes in [*GRID, LARGE]:
             found[rows, classes] = apart(rows, classes, 2 if (rows, classes) == LARGE else 4)
             shown.advance()
-    times = ("batches_us_per_row", "epoch_end_ns_per_label")
-    least = {name: min(facts[name] for facts in found.values()) for name in times}
     for (rows, classes), facts in found.items():
-        ratio = max(facts[name] / least[name] for name in times)
+        ratio = max(
+            against_least("epoch_end_ns_per_label", facts, found.values()),
+            # To look up a row takes time by its classes.
+            against_least("batches_us_per_row", facts, like(classes, found)),
+        )
         most = PER_LABEL * rows * classes + CONSTANT
         requirement = (
-            "processor time a row and a label at most 2 times the least of all cases, "
-            f"{PER_LABEL} bytes a label and {CONSTANT:.0e} at most"
+            f"processor time a label, and a row of as many classes, at most {STEP} times the "
+            f"least of all cases; {PER_LABEL} bytes a label and {CONSTANT:.2g} at most"
         )
-        met = ratio <= 2 and facts["bytes"] <= most
+        met = ratio <= STEP and facts["bytes"] <= most
         if (rows, classes) == LARGE:
-            requirement += f", {SECONDS} s and {BYTES:.0e} bytes in all"
+            requirement += f"; {SECONDS} s and {BYTES:.0e} bytes in all"
             met &= facts["epoch_end_seconds"] <= SECONDS and facts["bytes_of_process"] <= BYTES
         line = {"benchmark": "scale", "case": f"{rows}x{classes}", "ratio": round(ratio, 2)}
         print(json.dumps({**line, **facts, "requirement": requirement, "met": met}), flush=True)
