@@ -23,11 +23,11 @@ from balancemix.histogram import (
     BINS,
     Points,
     add_losses,
-    chunks,
     empty_histogram,
     points_of_histogram,
     points_of_losses,
 )
+from balancemix.pieces import chunks
 
 Fit = Literal["raw", "dividemix"]
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from balancemix.pieces import chunks
+
 # From 2⁻²⁴, a float32 probability's last bit, to 2⁸, beyond any BCE; what is outside is held there.
 _OCTAVES, _LOWEST, _PER_OCTAVE = 32, -24, 32
 BINS = _OCTAVES * _PER_OCTAVE
@@ -28,7 +30,6 @@ _FIRST = (127 + _LOWEST) * _PER_OCTAVE
 _COUNT_SHIFT = 34
 MOST_ROWS = 1 << 28
 
-_CHUNK = 1 << 17  # labels at once: temporary matrices stay in the cache
 _TILE = 128  # classes at once
 _GROUP = 1 << 18  # points at once
 
@@ -154,10 +155,3 @@ def points_of_losses(losses: Tensor, labels: Tensor) -> Points:
 def _in_double_precision(values: Tensor) -> Tensor:
     """Put a tensor where there are floats of 64 bits: Apple's GPUs have none."""
     return values.cpu() if values.device.type == "mps" else values
-
-
-def chunks(rows: int, columns: int) -> Iterator[slice]:
-    """Cut the rows of a matrix so that a piece fits the cache."""
-    step = max(1, _CHUNK // max(columns, 1))
-    for start in range(0, rows, step):
-        yield slice(start, start + step)

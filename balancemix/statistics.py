@@ -16,10 +16,10 @@ from balancemix.gmm import Fit, Mixtures, fit_histogram
 from balancemix.histogram import (
     MOST_ROWS,
     add_losses,
-    chunks,
     empty_histogram,
 )
 from balancemix.losses import bce_of_confidence, widened
+from balancemix.pieces import chunks
 
 _UNIT = 1 << 34  # confidences are added up as integers: 2²⁸ rows, the most, stay within 63 bits
 

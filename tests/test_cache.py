@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader
 
 from balancemix.data import cache, images, load
 from balancemix.data.dataset import ImageRows
-from balancemix.data.room import room_in_groups
+from balancemix.data.memory import room_in_groups
 from balancemix.errors import InputError
 
 CLASSES = ["cat", "dog"]

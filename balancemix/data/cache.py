@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from balancemix.data import images
-from balancemix.data.room import available_memory
+from balancemix.data.memory import available_memory
 from balancemix.errors import InputError
 from balancemix.wording import suggest
 
