@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from balancemix import distributed
+from balancemix.pieces import chunks
 
 RelabelWeight = Literal["one", "confidence"]
 
@@ -48,8 +49,8 @@ class LabelTable:
         """Make the table that believes every given label."""
         if given.ndim != 2:
             raise ValueError(f"labels must be an N×K matrix, not of shape {tuple(given.shape)}")
-        for part in torch.split(given, 4096):
-            if not bool(((part == 0) | (part == 1)).all()):
+        for rows in chunks(*given.shape):
+            if not bool(((given[rows] == 0) | (given[rows] == 1)).all()):
                 raise ValueError("labels must be 0 or 1")
         code = given.to("cpu", torch.int16, copy=True)
         return cls(code.mul_(1 + (1 << _TARGET)).add_(_MOST << _ODDS))
@@ -66,8 +67,7 @@ class LabelTable:
     def given(self) -> Tensor:
         """The labels as annotated."""
         given = torch.empty(self.code.shape, dtype=torch.uint8)
-        for start in range(0, len(self), 4096):
-            rows = slice(start, start + 4096)
+        for rows in chunks(*self.shape):
             given[rows] = self.as_given(rows)
         return given
 
@@ -113,15 +113,11 @@ class LabelTable:
 
     def rows(self, index: Tensor, device: torch.device | str = "cpu") -> tuple[Tensor, Tensor]:
         """Look up target and weight of the rows `index`, both B×K."""
-        index = index.to(self.code.device)
-        code = self.code[index]
-        soft, weight = (
-            None if matrix is None else matrix[index] for matrix in (self.soft, self.set_weight)
-        )
-        return self._target(code, soft).to(device), self._weight(code, weight).to(device)
+        part = self.part(index.to(self.code.device))
+        return part.target.to(device), part.weight.to(device)
 
-    def part(self, rows: slice) -> Self:
-        """Take some rows as a table; it shares their bytes with this one."""
+    def part(self, rows: Tensor | slice) -> Self:
+        """Take some rows as a table; a slice of them shares its bytes with this one."""
         soft, weight = (
             None if part is None else part[rows] for part in (self.soft, self.set_weight)
         )
@@ -175,8 +171,8 @@ class LabelTable:
     def shares(self) -> dict[str, float]:
         """Say which shares of the labels are of each status, and which are flipped."""
         counts = torch.zeros(16, dtype=torch.int64)
-        for part in torch.split(self.code, max(1, (1 << 20) // max(self.shape[1], 1))):
-            counts += torch.bincount((part & 15).flatten(), minlength=16)
+        for rows in chunks(*self.shape):
+            counts += torch.bincount((self.code[rows] & 15).flatten(), minlength=16)
         bits, total = torch.arange(16), max(int(counts.sum()), 1)
         found = {
             status.name.lower(): float(counts[bits >> _STATUS == status].sum()) / total
