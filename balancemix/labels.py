@@ -114,7 +114,11 @@ class LabelTable:
     def rows(self, index: Tensor, device: torch.device | str = "cpu") -> tuple[Tensor, Tensor]:
         """Look up target and weight of the rows `index`, both B×K."""
         part = self.part(index.to(self.code.device))
-        return part.target.to(device), part.weight.to(device)
+        target, weight = (
+            self._target(part.code, part.soft),
+            self._weight(part.code, part.set_weight),
+        )
+        return target.to(device), weight.to(device)
 
     def part(self, rows: Tensor | slice) -> Self:
         """Take some rows as a table; a slice of them shares its bytes with this one."""
