@@ -45,7 +45,7 @@ def main() -> None:
     compiled = torch.compile(model)
     candidates: dict[str, Callable[[], object]] = {
         "as it is": lambda: model(x),
-        "BatchNorm and padding folded": lambda: quick(x),
+        "folded": lambda: quick(x),
         "in pieces of 8 images": lambda: [model(piece) for piece in x.split(8)],
         "channels first": lambda: model(rows),
         "bf16": half,
