@@ -45,12 +45,9 @@ class Shots(Dataset[Tensor]):
 
     def __getitem__(self, i: int) -> Tensor:
         image = images.squash(images.decode(self.rows.paths[i]), self.rows.size)
-        shots = [image]
-        with torch.random.fork_rng(devices=[]):  # as in ImageRows: the CPU's generator alone
-            for view in range(self.views):
-                torch.default_generator.manual_seed(batch_seed(self.seed, [i, view]))
-                shots.append(self.rows.augment(image))
-        return images.pixels(shots)
+        seeds = [batch_seed(self.seed, [i, view]) for view in range(self.views)]
+        views = images.varied([image] * self.views, self.rows.draw, seeds)
+        return images.pixels([image, *views])
 
 
 def embed(

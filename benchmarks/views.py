@@ -1,13 +1,12 @@
 """What a view of RandAugment costs, against torchvision's own: `python benchmarks/views.py`.
 
 A hundred images of 128 pixels in turn with one and the other, the best of several rounds; the views
-are the same (tests/test_randaugment.py). Also against the operations on tensors, one by one, and on
-all in one batch, for which all would have to be varied alike.
+are the same (tests/test_randaugment.py). Also against the same operations on tensors, one by one,
+and on all in one batch, for which all would have to be varied alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,36 +16,41 @@ from photos import report, write_photos
 from torchvision.transforms import v2
 from turns import fastest
 
+from balancemix.allocator import keep_freed_memory
 from balancemix.data import images
 
-ROUNDS = 9
-DRAWS = 20  # of two operations each: some take longer than others
+ROUNDS = 5
 
 
 def main() -> None:
     """Measure, and print a line for each."""
     torch.set_num_threads(2)
+    keep_freed_memory()  # as in training
     with TemporaryDirectory() as name:
         paths = write_photos(Path(name), 100)
         photos = [images.squash(images.decode(path), 128) for path in paths]
     batch = images.pixels(photos)
     tensors = list(batch)
     theirs = v2.RandAugment(2, 9)
-    ours = images.augmentation("randaugment")
+    draw = images.augmentation("randaugment")
 
-    def vary(augment: Callable[[Any], Any], photos: list[Any]) -> Callable[[], object]:
-        return lambda: images.varied(photos, augment, range(len(photos)))
+    def vary(photos: list[Any]) -> list[Any]:
+        views = []
+        for seed, photo in enumerate(photos):
+            torch.default_generator.manual_seed(seed)
+            views.append(theirs(photo))
+        return views
 
     seconds = fastest(
         {
-            "ours": vary(ours, photos),
-            "torchvision's": vary(theirs, photos),
-            "torchvision's on tensors": vary(theirs, tensors),
-            "torchvision's on a batch": lambda: [theirs(batch) for _ in range(DRAWS)],
+            "ours": lambda: images.varied(photos, draw, range(len(photos))),
+            "torchvision's": lambda: vary(photos),
+            "torchvision's on tensors": lambda: vary(tensors),
+            "torchvision's on a batch": lambda: vary([batch] * len(photos)),
         },
         ROUNDS,
     )
-    seconds["torchvision's on a batch"] /= DRAWS
+    seconds["torchvision's on a batch"] /= len(photos)
     unit = seconds.pop("ours")
     for name, taken in seconds.items():
         what = f"RandAugment against {name}"

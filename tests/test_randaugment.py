@@ -6,7 +6,8 @@ import torch
 from PIL import Image
 from torchvision.transforms import v2
 
-from balancemix.data.randaugment import augment, operations
+from balancemix.data.images import varied
+from balancemix.data.randaugment import draw, operations
 
 
 def photo(width: int, height: int, seed: int = 0) -> Image.Image:
@@ -21,9 +22,11 @@ def test_views_and_draws_are_torchvision_s(size):
         image = photo(*size, seed)
         torch.manual_seed(seed)
         want, after = reference(image), torch.get_rng_state()
-        torch.manual_seed(seed)
-        assert augment(image).tobytes() == want.tobytes()
-        assert torch.equal(torch.get_rng_state(), after)
+        (view,) = varied([image], draw, [seed])
+        assert view.tobytes() == want.tobytes()
+        generator = torch.Generator().manual_seed(seed)
+        draw(size, generator)
+        assert torch.equal(generator.get_state(), after)
 
 
 def test_there_are_as_many_operations_as_torchvision_has():

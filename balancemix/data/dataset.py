@@ -247,7 +247,7 @@ class ImageRows(Rows):
             raise InputError(f"paths must be {len(self)}, as many as names, they are {len(paths)}")
         if size < 1:
             raise InputError(f"size must be at least 1 pixel, it is {size}")
-        self.paths, self.size, self.augment = list(paths), size, images.augmentation(augment)
+        self.paths, self.size, self.draw = list(paths), size, images.augmentation(augment)
         self.mean, self.std = torch.tensor(mean), torch.tensor(std)
         self.store, self.places = cache.Store(self.paths, size), list(range(len(self)))
 
@@ -269,7 +269,7 @@ class ImageRows(Rows):
             generator = torch.Generator().manual_seed(batch_seed(self.seed, share.batch))
             shape = len(share.batch), self.views
             seeds = share.take(torch.randint(2**62, shape, generator=generator)).T.tolist()
-            views = [images.varied(batch, self.augment, each) for each in seeds]
+            views = [images.varied(batch, self.draw, each) for each in seeds]
         return [images.normalise(images.pixels(view), self.mean, self.std) for view in views]
 
     def _pick(self, index: Tensor) -> None:

@@ -17,6 +17,8 @@ from balancemix.wording import suggest
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+Draw = Callable[[tuple[int, int], torch.Generator], Sequence[Callable[["Image"], "Image"]]]
+
 AUGMENTATIONS = ("randaugment", "uda", "none")
 
 
@@ -118,41 +120,44 @@ def normalise(x: Tensor, mean: Tensor, std: Tensor) -> Tensor:
     return result
 
 
-def augmentation(name: str) -> Callable[[Image], Image]:
-    """Make the transform of that name; it draws from torch's global generator, as torchvision's do.
+def augmentation(name: str) -> Draw:
+    """Name what draws, for an image of a size, the operations that vary it.
 
     Images stay PIL's uint8: on a CPU its operations take less than half the time of those on
     tensors (`benchmarks/views.py`).
 
-    >>> augmentation("none")("an image")
-    'an image'
+    >>> augmentation("none")((8, 6), torch.Generator())
+    []
     """
     if name == "randaugment":
         from balancemix.data import randaugment
 
-        return randaugment.augment
+        return randaugment.draw
     if name == "uda":
-        from balancemix.data.uda import augment
+        from balancemix.data import uda
 
-        return augment
+        return uda.draw
     if name == "none":
-        return _same
+        return _nothing
     raise InputError(f"augment: unknown {name!r}; {suggest(name, AUGMENTATIONS)}")
 
 
-def varied(
-    images: Sequence[Image], augment: Callable[[Image], Image], seeds: Sequence[int]
-) -> list[Image]:
-    """Augment each image with the random numbers of its own seed."""
-    views = []
-    # torchvision's transforms draw from the global generator: lend it to them, and only the
-    # CPU's; torch.manual_seed would reseed those of other devices as well.
-    with torch.random.fork_rng(devices=[]):
-        for image, seed in zip(images, seeds, strict=True):
-            torch.default_generator.manual_seed(seed)
-            views.append(augment(image))
-    return views
+def varied(images: Sequence[Image], draw: Draw, seeds: Sequence[int]) -> list[Image]:
+    """Vary each image by the random numbers of its own seed."""
+    generator = torch.Generator()
+    # All are drawn before any is applied: torch's calls between Pillow's cost a tenth of a view.
+    drawn = [
+        draw(image.size, generator.manual_seed(seed))
+        for image, seed in zip(images, seeds, strict=True)
+    ]
+    return [_applied(image, operations) for image, operations in zip(images, drawn, strict=True)]
 
 
-def _same(image: Image) -> Image:
+def _applied(image: Image, operations: Sequence[Callable[[Image], Image]]) -> Image:
+    for operation in operations:
+        image = operation(image)
     return image
+
+
+def _nothing(size: tuple[int, int], generator: torch.Generator) -> list[Callable[[Image], Image]]:
+    return []

@@ -2,7 +2,7 @@
 
 torchvision looks into the arguments of every call for something to vary and works out the strengths
 of an operation anew: a fifth of the time of a view (`benchmarks/views.py`). Here the operations are
-its own, and so are the draws from torch's global generator, but strengths are settled beforehand.
+its own, and so are the draws, but strengths are settled beforehand.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ Operation = Callable[["Image"], "Image"]
 TIMES, LEVEL, LEVELS = 2, 9, 30
 
 
-def augment(image: Image) -> Image:
-    """Vary an RGB image, by torch's global generator.
+def draw(size: tuple[int, int], generator: torch.Generator) -> list[Operation]:
+    """Draw the operations for an RGB image of a size (width, height).
 
-    >>> from PIL import Image
-    >>> augment(Image.new("RGB", (8, 6))).size
-    (8, 6)
+    >>> len(draw((8, 6), torch.Generator()))
+    2
     """
-    choices = operations(*image.size)
+    choices = operations(*size)
+    drawn = []
     for _ in range(TIMES):
-        choice = choices[int(torch.randint(len(choices), ()))]
-        image = choice[len(choice) > 1 and bool(torch.rand(()) <= 0.5)](image)
-    return image
+        choice = choices[int(torch.randint(len(choices), (), generator=generator))]
+        turned = len(choice) > 1 and float(torch.rand((), generator=generator)) <= 0.5
+        drawn.append(choice[turned])
+    return drawn
 
 
 @cache

@@ -18,14 +18,18 @@ LEVELS = 9
 FILL = (128, 128, 128)
 
 
-def augment(image: Image, generator: torch.Generator | None = None) -> Image:
-    """Vary an RGB image; without a generator, by torch's global one, as torchvision does.
+# Every operation takes the strength, from −1 to 1 without 0, and a place, both sides 0 to 1.
+Operation = Callable[["Image", float, tuple[float, float]], "Image"]
 
-    >>> from PIL import Image
-    >>> augment(Image.new("RGB", (8, 6)), torch.Generator()).size
-    (8, 6)
+
+def draw(size: tuple[int, int], generator: torch.Generator) -> list[Callable[[Image], Image]]:
+    """Draw the operations for an RGB image of any size.
+
+    >>> len(draw((8, 6), torch.Generator())) <= 2
+    True
     """
     operations = list(OPERATIONS.values())
+    drawn = []
     for _ in range(2):
         kind = int(torch.randint(len(operations), (), generator=generator))
         level = int(torch.randint(1, LEVELS + 1, (), generator=generator))
@@ -33,12 +37,14 @@ def augment(image: Image, generator: torch.Generator | None = None) -> Image:
         applied, sign, x, y = torch.rand(4, generator=generator).tolist()
         if applied < 0.5:
             signed = level / LEVELS * (1 if sign < 0.5 else -1)
-            image = operations[kind](image, signed, (x, y))
-    return image
+            drawn.append(_at(operations[kind], signed, (x, y)))
+    return drawn
 
 
-# Every operation takes the strength, from −1 to 1 without 0, and a place, both sides 0 to 1.
-Operation = Callable[["Image", float, tuple[float, float]], "Image"]
+def _at(
+    operation: Operation, strength: float, place: tuple[float, float]
+) -> Callable[[Image], Image]:
+    return lambda image: operation(image, strength, place)
 
 
 def _affine(matrix: Callable[[Image, float], tuple[float, ...]], smooth: bool) -> Operation:
