@@ -145,7 +145,7 @@ def augmentation(name: str) -> Draw:
 def varied(images: Sequence[Image], draw: Draw, seeds: Sequence[int]) -> list[Image]:
     """Vary each image by the random numbers of its own seed."""
     generator = torch.Generator()
-    # All are drawn before any is applied: torch's calls between Pillow's cost a tenth of a view.
+    # All are drawn before any is applied: calls of torch between those of Pillow slow both down.
     drawn = [
         draw(image.size, generator.manual_seed(seed))
         for image, seed in zip(images, seeds, strict=True)

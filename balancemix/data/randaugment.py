@@ -1,8 +1,9 @@
 """RandAugment(2, 9) on PIL images: torchvision's, image for image, without what it asks of each.
 
-torchvision looks into the arguments of every call for something to vary and works out the strengths
-of an operation anew: a fifth of the time of a view (`benchmarks/views.py`). Here the operations are
-its own, and so are the draws, but strengths are settled beforehand.
+torchvision looks into the arguments of every call for something to vary, works out the strengths
+of an operation anew and draws between operations: three tenths of the time of a view
+(`benchmarks/views.py`). Here the operations are its own, and so are the draws, but strengths are
+settled beforehand, and all is drawn before anything is applied (`images.varied`).
 """
 
 from __future__ import annotations
