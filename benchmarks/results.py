@@ -50,6 +50,7 @@ BENCHES = {
     "warm-up": Bench("warm-up", FEATURES),
     "search": Bench("search", FEATURES, ("--seeds", "0")),
     "pixels": Bench("pixels", "../shared/data/coco160", ("--jobs", "3")),
+    "pixels-long": Bench("pixels-long", "../shared/data/coco160", ("--jobs", "3")),
 }
 
 
