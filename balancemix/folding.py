@@ -61,10 +61,15 @@ def _fold_norms(model: nn.Module, x: Tensor) -> None:
     by: dict[nn.Module, nn.Module] = {}
     for convolution, norm in _pairs(model, x):
         if isinstance(norm, nn.BatchNorm2d) and norm.running_mean is not None:
-            weight, bias, mean, var = norm.weight, norm.bias, norm.running_mean, norm.running_var
-            of = convolution.weight, convolution.bias, mean, cast(Tensor, var)
-            fused = fuse_conv_bn_weights(*of, norm.eps, weight, bias)
-            convolution.weight, convolution.bias = fused
+            convolution.weight, convolution.bias = fuse_conv_bn_weights(
+                convolution.weight,
+                convolution.bias,
+                norm.running_mean,
+                cast(Tensor, norm.running_var),
+                norm.eps,
+                norm.weight,
+                norm.bias,
+            )
             # timm's BatchNorm brings the activation with it.
             by[norm] = cast(nn.Module, getattr(norm, "act", nn.Identity()))
     _replace(model, by)
