@@ -122,8 +122,9 @@ def fit(
 
     metrics = summarise(lines)
     if confidence is None or logits is None:  # resumed after the last epoch: only files are missing
-        confidence = predict(engine.averaged, train.plain, size, workers=workers)
-        logits = predict_logits(engine.averaged, valid.plain, size, workers=workers)
+        witness = method.witness(engine.averaged)  # as in an epoch: to the last bit
+        confidence = predict(witness, train.plain, size, workers=workers)
+        logits = predict_logits(witness, valid.plain, size, workers=workers)
     if run is not None and distributed.rank() == 0:
         run.save_model(method.deliver(engine.weights()))
         run.write_arrays("labels.npz", _record(method.table.matrices(), confidence, train))
