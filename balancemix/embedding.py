@@ -19,10 +19,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import Dataset
 
 from balancemix.data import images
 from balancemix.data.dataset import ImageRows, batch_seed
+from balancemix.data.loading import Loader
 from balancemix.data.mapped import Blocks, write_stored
 from balancemix.errors import InputError
 from balancemix.folding import folded
@@ -43,8 +44,12 @@ class Shots(Dataset[Tensor]):
     def __len__(self) -> int:
         return len(self.rows)
 
+    def for_workers(self) -> Shots:
+        """Leave out what a loading process has no use for."""
+        return Shots(self.rows.for_workers(), self.views, self.seed)
+
     def __getitem__(self, i: int) -> Tensor:
-        image = images.squash(images.decode(self.rows.paths[i]), self.rows.size)
+        image = self.rows.image(i)
         seeds = [batch_seed(self.seed, [i, view]) for view in range(self.views)]
         views = images.varied([image] * self.views, self.rows.draw, seeds)
         return images.pixels([image, *views])
@@ -110,38 +115,25 @@ def working_file(out: Path) -> Path:
 
 def _loader(
     shots: Shots, batches: list[list[int]], workers: int | None, device: torch.device | str
-) -> DataLoader[Tensor]:
+) -> Loader:
     if workers is None:
         workers = min(8, max((os.cpu_count() or 2) - 1, 1))
-    return DataLoader(
-        shots,
-        batch_sampler=batches,
-        num_workers=workers if batches else 0,
-        pin_memory=torch.device(device).type == "cuda",
-    )
+    pinned = torch.device(device).type == "cuda"
+    return Loader(shots, batches, workers if batches else 0, pinned=pinned)
 
 
 def _forward(
-    body: nn.Module, rows: ImageRows, batches: DataLoader[Tensor], device: torch.device | str
+    body: nn.Module, rows: ImageRows, batches: Loader, device: torch.device | str
 ) -> Iterator[Array]:
     """Feed all images of a batch with all their views at once: (B, 1 + V, D, …), float16."""
     mean, std = rows.mean.to(device), rows.std.to(device)
     with torch.inference_mode():
-        for shots in _one_line(batches):
+        for shots in batches:
             x = shots.flatten(0, 1).to(device, non_blocking=True)
             said = body(images.normalise(x, mean, std)).half()
             if not said.isfinite().all():
                 raise InputError("the backbone's features do not fit float16; choose another one")
             yield said.unflatten(0, shots.shape[:2]).cpu().numpy()
-
-
-def _one_line(batches: DataLoader[Tensor]) -> Iterator[Tensor]:
-    """Hand out batches; of a loading process's complaint leave what we said ourselves."""
-    try:
-        yield from batches
-    except InputError as error:
-        *_, last = str(error).strip().splitlines()
-        raise InputError(last.partition("InputError: ")[2] or last) from error
 
 
 def _features(written: Array) -> dict[str, Blocks]:

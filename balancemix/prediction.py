@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import Dataset
 
 from balancemix import distributed
+from balancemix.data.loading import Loader
 from balancemix.folding import folded
 
 
@@ -55,14 +56,6 @@ def evaluating(model: nn.Module) -> Iterator[None]:
             module.training = mode
 
 
-def loader(data: Dataset[Any], workers: int = 0, **order: Any) -> DataLoader[Any]:
-    """Make a loader, with the data's own `collate` if it has one."""
-    collate = getattr(data, "collate", None)
-    # Pinned, a batch is copied to the GPU while the one before is still at work there.
-    pinned = torch.cuda.is_available()
-    return DataLoader(data, num_workers=workers, collate_fn=collate, pin_memory=pinned, **order)
-
-
 def predictions(
     model: nn.Module, data: Dataset[Any], batch_size: int = 64, *, workers: int = 0
 ) -> Iterator[tuple[Tensor, Tensor]]:
@@ -88,7 +81,7 @@ def _ask(
     """Yield what the model says of each batch; of several views, their mean."""
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     model, asked = distributed.bare(model), None
-    for x, index in loader(data, workers, batch_sampler=batches):
+    for x, index in Loader(data, batches, workers):
         views = [view.to(device) for view in ([x] if isinstance(x, Tensor) else x)]
         if asked is None:
             asked = folded(model, views[0][:1])

@@ -23,10 +23,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader
 
 from balancemix import distributed, pilot
 from balancemix.data.dataset import ImageRows, Rows
+from balancemix.data.loading import Loader
 from balancemix.engine import Engine
 from balancemix.errors import InputError
 from balancemix.groups import Groups, class_counts, class_groups
@@ -34,7 +34,7 @@ from balancemix.labels import LabelTable
 from balancemix.methods import Method
 from balancemix.metrics import average_precision, evaluate
 from balancemix.plan import Plan
-from balancemix.prediction import loader, predict, predict_logits, predictions
+from balancemix.prediction import predict, predict_logits, predictions
 from balancemix.progress import Progress, Silent
 from balancemix.run import Run, pack, unpack
 from balancemix.sampling import epoch_seed, upsampling
@@ -91,7 +91,7 @@ def fit(
         epoch, begin = method.epoch, time.perf_counter()
         seed = epoch_seed(plan.seed, epoch)
         torch.manual_seed(seed)
-        order = loader(train.with_views(method.views, seed), workers, batch_sampler=batches)
+        order = Loader(train.with_views(method.views, seed), batches, workers)
         loss = _learn(engine, method, order, show, _shown(lines))
         engine.level()
         line: dict[str, Any] = {"epoch": epoch + 1, "loss": loss, "lr": engine.rate}
@@ -138,7 +138,7 @@ def fit(
 def _learn(
     engine: Engine,
     method: Method,
-    order: DataLoader[Any],
+    order: Loader,
     show: Progress,
     shown: dict[str, float],
 ) -> float:

@@ -20,10 +20,10 @@ from torchvision.datasets import ImageFolder
 from torchvision.transforms import v2
 
 from balancemix.data.dataset import IMAGENET_MEAN, IMAGENET_STD, ImageRows
+from balancemix.data.loading import Loader
 from balancemix.methods import BCE
 from balancemix.model import build_model
 from balancemix.plan import Plan
-from balancemix.prediction import loader
 from balancemix.train import loading_processes
 
 PHOTOS, SIZE, BATCH, ROUNDS = 600, 128, 64, 5
@@ -63,7 +63,7 @@ def speed(rows: ImageRows, folder: Path) -> float:
         theirs.append(seconds(DataLoader(reference, BATCH, shuffle=True, num_workers=1)))
         batches = torch.randperm(len(rows)).split(BATCH)
         order = [batch.tolist() for batch in batches]
-        ours.append(seconds(loader(rows.with_views(1, epoch), 1, batch_sampler=order)))
+        ours.append(seconds(Loader(rows.with_views(1, epoch), order, 1)))
     return median(theirs[1:]) / median(ours[1:])
 
 
@@ -85,9 +85,7 @@ def wait(rows: ImageRows) -> float:
     for epoch in range(2):
         begin, waited = time.perf_counter(), 0.0
         asked = begin
-        for x, index in loader(
-            rows.with_views(1, epoch), workers, batch_sampler=method.batches(BATCH)
-        ):
+        for x, index in Loader(rows.with_views(1, epoch), method.batches(BATCH), workers):
             waited += time.perf_counter() - asked
             method.loss(model, x, index).backward()
             optimiser.step()

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch.utils.data import DataLoader
 
 from balancemix.data import cache, images, load
 from balancemix.data.dataset import ImageRows
+from balancemix.data.loading import Loader
 from balancemix.data.memory import room_in_groups
 from balancemix.errors import InputError
 
@@ -75,14 +75,11 @@ def test_files_are_decoded_once(photos, tmp_path, kind, times, decoded):
 
 
 @pytest.mark.parametrize("kind", ["memory", "disk"])
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")
 def test_loading_processes_fill_one_store(photos, tmp_path, kind, decoded):
     kept, expected = photos.cached(kind, tmp_path / "kept").with_views(2, 7), batches(photos)
     for workers in (1, 2):
-        loader = DataLoader(
-            kept, batch_sampler=BATCHES, num_workers=workers, collate_fn=kept.collate
-        )
-        assert same([x for x, _ in loader], expected)
+        assert same([x for x, _ in Loader(kept, BATCHES, workers)], expected)
     decoded.clear()
     assert same(batches(kept), expected)
     assert decoded == []

@@ -3,7 +3,6 @@ import pytest
 import torch
 from PIL import Image
 from torch import Tensor
-from torch.utils.data import DataLoader
 
 from balancemix.data import images, uda
 from balancemix.data.dataset import (
@@ -12,9 +11,9 @@ from balancemix.data.dataset import (
     FeatureRows,
     ImageRows,
     Rows,
-    as_is,
     batch_seed,
 )
+from balancemix.data.loading import Loader
 from balancemix.errors import InputError
 
 CLASSES = ["cat", "dog", "owl"]
@@ -92,16 +91,13 @@ def test_views_depend_on_seed_and_batch_alone(rows):
     assert not same(rows.with_views(2, 8).__getitems__([0, 4])[0], first)
 
 
-@pytest.mark.filterwarnings(
-    "ignore:This DataLoader will create", "ignore:.*fork:DeprecationWarning"
-)
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")
 def test_views_do_not_depend_on_workers(rows):
     varied = rows.with_views(2, 7)
     batches = [[0, 4], [5, 1], [2, 2], [3]]
     expected = [varied.__getitems__(index) for index in batches]
     for workers in (0, 1, 2):
-        loader = DataLoader(varied, batch_sampler=batches, num_workers=workers, collate_fn=as_is)
-        found = list(loader)
+        found = list(Loader(varied, batches, workers))
         assert all(same(x, y) for (x, _), (y, _) in zip(found, expected, strict=True))
         assert [index.tolist() for _, index in found] == batches
 

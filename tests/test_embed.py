@@ -95,9 +95,7 @@ def test_a_view_is_the_seed_s_the_row_s_and_its_own(photos, embedded):
     torch.testing.assert_close(views, said[1:], atol=1e-3, rtol=1e-3)
 
 
-@pytest.mark.filterwarnings(
-    "ignore:This DataLoader will create", "ignore:.*fork:DeprecationWarning"
-)
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")
 def test_killed_and_started_again_it_ends_with_the_same_bytes(
     photos, embedded, tmp_path, monkeypatch, capsys
 ):
@@ -128,13 +126,12 @@ def test_killed_and_started_again_it_ends_with_the_same_bytes(
     assert "is there already; pass --force" in capsys.readouterr().err
 
 
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize("workers", [0, 1])
 def test_an_unreadable_image_is_one_line(photos, tmp_path, capsys, workers):
     rows = pixel_rows(photos)
     bad = tmp_path / "bad.png"
     bad.write_bytes(b"no image")
-    rows.paths[2] = bad
+    rows.store.paths[2] = str(bad)
     with pytest.raises(InputError, match=r"^[^ ]*bad\.png: cannot be read as an image") as caught:
         embedding.embed(rows, body(), tmp_path / "x.npz", views=0, workers=workers)
     assert "\n" not in str(caught.value)

@@ -3,13 +3,14 @@
 import pytest
 import torch
 
+from balancemix.data.loading import Loader
 from balancemix.gmm import clean_probability
 from balancemix.labels import manage
 from balancemix.losses import bce_of_confidence
 from balancemix.methods import METHODS, BalanceMix
 from balancemix.metrics import average_precision
 from balancemix.plan import make_method
-from balancemix.prediction import loader, predictions
+from balancemix.prediction import predictions
 from balancemix.sampling import minority_odds, odds_of_rows
 from balancemix.statistics import Statistics
 from tests import together
@@ -107,7 +108,7 @@ def test_every_method_trains_a_model_that_is_far(name, options):
         for epoch in range(3):
             model.train()
             shown = rows.with_views(method.views, epoch)
-            for x, index in loader(shown, batch_sampler=method.batches(16)):
+            for x, index in Loader(shown, method.batches(16)):
                 far = x.to(FAR) if isinstance(x, torch.Tensor) else [view.to(FAR) for view in x]
                 loss = method.loss(model, far, index)
                 loss.backward()

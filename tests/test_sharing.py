@@ -1,13 +1,11 @@
 """A process's share of a batch, and what is made for it: all without another process."""
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import DataLoader
 
 from balancemix.batchnorm import SharedBatchNorm, share_statistics
-from balancemix.data.dataset import ImageRows
+from balancemix.data.loading import Loader
 from balancemix.methods import BCE
 from balancemix.mixing import draw_lambda
 from balancemix.sampling import Batches
@@ -48,35 +46,18 @@ def test_ratios_of_a_part_are_among_those_of_the_whole():
         assert torch.equal(part, whole[rank::2])
 
 
-@pytest.mark.parametrize("workers", [0, 1])
-def test_views_of_shares_are_those_of_the_whole(workers):
-    rows = together.make_rows(30).with_views(2, seed=5)
+@pytest.mark.parametrize(("kind", "workers"), [("features", 0), ("images", 0), ("images", 1)])
+def test_views_of_shares_are_those_of_the_whole(tmp_path, kind, workers):
+    made = together.make_rows(30) if kind == "features" else together.make_photos(tmp_path, 30)
+    rows = made.with_views(2, seed=5)
     batch = [4, 9, 1, 4, 20]
     whole, _ = rows.__getitems__(batch)
+    assert not torch.equal(whole[0][0], whole[0][3])
     shares = [Share(batch, [0, 2, 4]), Share(batch, [1, 3])]
-    loader = DataLoader(rows, batch_sampler=shares, collate_fn=rows.collate, num_workers=workers)
-    for share, (views, index) in zip(shares, loader, strict=True):
+    for share, (views, index) in zip(shares, Loader(rows, shares, workers), strict=True):
         assert index.tolist() == share
         for view, all_of_it in zip(views, whole, strict=True):
             assert torch.equal(view, all_of_it[share.places])
-
-
-def test_views_of_shares_of_images_are_those_of_the_whole(tmp_path):
-    from PIL import Image
-
-    generator = np.random.default_rng(0)
-    paths = [tmp_path / f"{number}.png" for number in range(6)]
-    for path in paths:
-        Image.fromarray(generator.integers(0, 255, (16, 16, 3), dtype=np.uint8)).save(path)
-    labels = torch.zeros(6, 2, dtype=torch.uint8)
-    rows = ImageRows(paths, labels, ["a", "b"], size=16).with_views(2, seed=1)
-    batch = [3, 0, 3, 5, 1]
-    whole, _ = rows.__getitems__(batch)
-    assert not torch.equal(whole[0][0], whole[0][2])
-    for places in ([0, 2, 4], [1, 3]):
-        views, _ = rows.__getitems__(Share(batch, places))
-        for view, all_of_it in zip(views, whole, strict=True):
-            assert torch.equal(view, all_of_it[places])
 
 
 def test_a_process_without_a_row_of_its_own_is_shown_one():

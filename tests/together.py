@@ -25,6 +25,7 @@ from balancemix.plan import Plan
 from balancemix.prediction import predict, predict_logits
 from balancemix.train import fit
 
+ROOT = Path(__file__).resolve().parents[1]
 CLASSES, WIDTH = 6, 10
 EXACT = {
     "uneven": (203, {}, {}),

@@ -37,12 +37,13 @@ class Store:
 
     keeps = False
 
-    def __init__(self, paths: Sequence[Path], size: int) -> None:
-        self.paths, self.size = list(paths), size
+    def __init__(self, paths: Sequence[Path | str], size: int) -> None:
+        # As text, which is handed to a loading process in a twentieth of the time of paths.
+        self.paths, self.size = [os.fspath(path) for path in paths], size
 
     def image(self, i: int) -> Image:
         """Return file i as size×size RGB."""
-        return images.squash(images.decode(self.paths[i]), self.size)
+        return images.squash(images.decode(Path(self.paths[i])), self.size)
 
     def bytes(self) -> int:
         """Count the bytes of all images."""
@@ -74,7 +75,7 @@ class InMemory(Store):
             raise _refusal(f"cannot share memory ({error.strerror})") from error
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return InMemory, (self.paths, self.size)  # a copy begins empty
+        return InMemory, ([Path(path) for path in self.paths], self.size)  # a copy begins empty
 
     def __del__(self) -> None:
         if hasattr(self, "opened"):
@@ -101,7 +102,7 @@ def _hand_over(store: InMemory) -> tuple[Any, ...]:
     return _take_over, (store.paths, store.size, reduction.DupFd(store.opened))
 
 
-def _take_over(paths: Sequence[Path], size: int, file: Any) -> InMemory:
+def _take_over(paths: Sequence[str], size: int, file: Any) -> InMemory:
     store = InMemory.__new__(InMemory)
     Store.__init__(store, paths, size)
     store.opened = file.detach()
@@ -150,8 +151,8 @@ class OnDisk(Store):
 
     def __init__(self, paths: Sequence[Path], size: int, folder: Path) -> None:
         super().__init__(paths, size)
-        self.stamps = [_stamp(path) for path in self.paths]
-        self.file = folder / _name(self.paths, size)
+        self.stamps = [_stamp(path) for path in paths]
+        self.file = folder / _name(paths, size)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._open()

@@ -62,6 +62,7 @@ class Rows(Dataset[tuple[Input, int]]):
     """
 
     collate = staticmethod(as_is)
+    decodes = False  # whether a row takes long enough to be worth a loading process
 
     def __init__(
         self,
@@ -129,6 +130,12 @@ class Rows(Dataset[tuple[Input, int]]):
 
     def _pick(self, index: Tensor) -> None:
         """Keep the rows at `index` of what a subclass adds."""
+
+    def for_workers(self) -> Self:
+        """Leave out what a loading process has no use for: it is handed over with every start."""
+        rows = copy.copy(self)
+        rows.names, rows.labels, rows.truth = [], self.labels.new_empty(0, len(self.classes)), None
+        return rows
 
     def picture(self, i: int) -> Image | None:
         """Show row i, if there is anything to show."""
@@ -228,6 +235,8 @@ class ImageRows(Rows):
     "randaugment", "uda" or "none"; `mean` and `std` of the channels are in units of 0 to 1.
     """
 
+    decodes = True
+
     def __init__(
         self,
         paths: Sequence[Path],
@@ -261,8 +270,18 @@ class ImageRows(Rows):
         rows.places = list(range(len(self)))
         return rows
 
+    def image(self, i: int) -> Image:
+        """Return row i as size×size RGB."""
+        return self.store.image(self.places[i])
+
+    def for_workers(self) -> Self:
+        """Leave out what a loading process has no use for; it has the store's paths."""
+        rows = super().for_workers()
+        rows.paths = []
+        return rows
+
     def _draw(self, share: Share) -> list[Tensor]:
-        batch = [self.store.image(self.places[i]) for i in share]
+        batch = [self.image(i) for i in share]
         views = [batch]
         if self.views:
             # A seed for each image: no process has to vary another's to know where its own begin.
