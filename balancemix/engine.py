@@ -17,10 +17,9 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from balancemix import distributed
 from balancemix.allocator import keep_freed_memory
 from balancemix.batchnorm import level_statistics, share_statistics
-from balancemix.errors import InputError
+from balancemix.devices import check_device
 from balancemix.plan import Plan, TrainPlan
 from balancemix.settings import flat
-from balancemix.wording import suggest
 
 if TYPE_CHECKING:
     from balancemix.run import Run
@@ -158,15 +157,6 @@ class Engine:
             # Not end_training, which would part the processes as well.
             for tracker in self.accelerator.trackers:
                 tracker.finish()
-
-
-def check_device(device: str) -> None:
-    """Refuse a device that is not here; "auto" is the best there is."""
-    here = ["auto", "cpu"]
-    here += ["cuda"] if torch.cuda.is_available() else []
-    here += ["mps"] if torch.backends.mps.is_available() else []
-    if device not in here:
-        raise InputError(f"--device {device} is not to be had here; {suggest(device, here)}")
 
 
 def _optimiser(model: nn.Module, train: TrainPlan) -> torch.optim.Optimizer:

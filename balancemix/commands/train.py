@@ -102,7 +102,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Train."""
     from balancemix import distributed
-    from balancemix.engine import check_device
+    from balancemix.devices import check_device
     from balancemix.errors import InputError
     from balancemix.experiment import carry_out, try_out
     from balancemix.plan import Plan
