@@ -17,7 +17,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from balancemix import distributed
 from balancemix.allocator import keep_freed_memory
 from balancemix.batchnorm import level_statistics, share_statistics
-from balancemix.devices import check_device
+from balancemix.devices import check_device, prepare_bf16
 from balancemix.plan import Plan, TrainPlan
 from balancemix.settings import flat
 
@@ -45,6 +45,9 @@ class Engine:
             # many; but they predict, and re-label, unequal numbers of batches.
             kwargs_handlers=[DistributedDataParallelKwargs(broadcast_buffers=False)],
         )
+        on_cpu = self.accelerator.device.type == "cpu"
+        if on_cpu and train.precision == "bf16":
+            prepare_bf16()
         if self.tracked and run is not None:
             # Trackers take numbers and words; lists and nothing are written out.
             plain = (int, float, str)
@@ -53,7 +56,7 @@ class Engine:
             self.accelerator.init_trackers("balancemix", config=config)
         if train.sync_batchnorm and distributed.world() > 1:
             model = share_statistics(model)
-        if self.accelerator.device.type == "cpu":
+        if on_cpu:
             keep_freed_memory()
         # Channels last suits the convolutions of CPUs and GPUs; other weights are left alone.
         self.bare = model = model.to(memory_format=torch.channels_last)
