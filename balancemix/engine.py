@@ -17,10 +17,9 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from balancemix import distributed
 from balancemix.allocator import keep_freed_memory
 from balancemix.batchnorm import level_statistics, share_statistics
-from balancemix.errors import InputError
+from balancemix.devices import check_device, prepare_bf16
 from balancemix.plan import Plan, TrainPlan
 from balancemix.settings import flat
-from balancemix.wording import suggest
 
 if TYPE_CHECKING:
     from balancemix.run import Run
@@ -46,6 +45,9 @@ class Engine:
             # many; but they predict, and re-label, unequal numbers of batches.
             kwargs_handlers=[DistributedDataParallelKwargs(broadcast_buffers=False)],
         )
+        on_cpu = self.accelerator.device.type == "cpu"
+        if on_cpu and train.precision == "bf16":
+            prepare_bf16()
         if self.tracked and run is not None:
             # Trackers take numbers and words; lists and nothing are written out.
             plain = (int, float, str)
@@ -54,7 +56,7 @@ class Engine:
             self.accelerator.init_trackers("balancemix", config=config)
         if train.sync_batchnorm and distributed.world() > 1:
             model = share_statistics(model)
-        if self.accelerator.device.type == "cpu":
+        if on_cpu:
             keep_freed_memory()
         # Channels last suits the convolutions of CPUs and GPUs; other weights are left alone.
         self.bare = model = model.to(memory_format=torch.channels_last)
@@ -158,15 +160,6 @@ class Engine:
             # Not end_training, which would part the processes as well.
             for tracker in self.accelerator.trackers:
                 tracker.finish()
-
-
-def check_device(device: str) -> None:
-    """Refuse a device that is not here; "auto" is the best there is."""
-    here = ["auto", "cpu"]
-    here += ["cuda"] if torch.cuda.is_available() else []
-    here += ["mps"] if torch.backends.mps.is_available() else []
-    if device not in here:
-        raise InputError(f"--device {device} is not to be had here; {suggest(device, here)}")
 
 
 def _optimiser(model: nn.Module, train: TrainPlan) -> torch.optim.Optimizer:

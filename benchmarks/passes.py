@@ -15,6 +15,7 @@ from turns import fastest
 
 from balancemix import folding
 from balancemix.allocator import keep_freed_memory
+from balancemix.devices import prepare_bf16
 from balancemix.folding import folded
 from balancemix.model import build_model
 
@@ -23,6 +24,7 @@ ROUNDS = 8
 
 def main() -> None:
     """Measure, and print a line for each candidate."""
+    prepare_bf16()
     torch.set_num_threads(2)
     keep_freed_memory()
     torch.manual_seed(0)

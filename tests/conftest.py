@@ -1,19 +1,49 @@
 """What several tests need: one thread, tiny data with known truth, the shared images if any."""
 
 import json
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from balancemix import devices
 from balancemix.bench import BenchPlan, jobs
+from balancemix.errors import InputError
 
 # Small matrices gain nothing from threads, and on busy machines wait for them.
 torch.set_num_threads(1)
 
 SUFFIX = {"All": "", "Many": "_many", "Medium": "_medium", "Few": "_few"}
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+DYING = "import os, signal; os.kill(os.getpid(), signal.SIGILL)"
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--without-bf16", action="store_true", help="test as where a CPU has no bf16 products"
+    )
+
+
+def pytest_configure(config):
+    if config.getoption("--without-bf16"):
+        devices.PROBE = DYING
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("bf16") and (trouble := bf16_trouble()):
+        pytest.skip(trouble)
+
+
+@cache
+def bf16_trouble() -> str:
+    """Say what is in the way of bf16 on this machine; nothing, if it works."""
+    try:
+        devices.prepare_bf16()
+    except InputError as error:
+        return str(error)
+    return ""
 
 
 def pytest_collection_modifyitems(items):

@@ -139,7 +139,9 @@ def test_norms_are_folded_where_joining_would_change_what_is_said():
     assert norms(quick) == 1  # of the one that is not used
 
 
-@pytest.mark.parametrize("kind", [torch.float64, torch.bfloat16])
+@pytest.mark.parametrize(
+    "kind", [torch.float64, pytest.param(torch.bfloat16, marks=pytest.mark.bf16)]
+)
 def test_numbers_of_other_kinds_are_left_to_torch(kind):
     torch.manual_seed(0)
     model, x = used(Residual(1)).eval().to(kind), torch.randn(2, 3, 6, 6, dtype=kind)

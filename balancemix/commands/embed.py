@@ -52,8 +52,8 @@ def run(arguments: argparse.Namespace) -> None:
     import torch
 
     from balancemix.data import read_images
+    from balancemix.devices import check_device
     from balancemix.embedding import embed, working_file
-    from balancemix.engine import check_device
     from balancemix.errors import InputError
     from balancemix.model import build_embedder, input_size, normalisation
 

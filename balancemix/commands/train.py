@@ -102,16 +102,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Train."""
     from balancemix import distributed
-    from balancemix.engine import check_device
+    from balancemix.devices import check_device, check_precision
     from balancemix.errors import InputError
     from balancemix.experiment import carry_out, try_out
     from balancemix.plan import Plan
     from balancemix.progress import progress
 
     stored = stored_plan(arguments)
-    device = Plan.from_tree(settings(arguments, stored)).train.device
-    check_device(device)
-    distributed.start(cpu=device == "cpu")
+    wanted = Plan.from_tree(settings(arguments, stored)).train
+    check_device(wanted.device)
+    check_precision(wanted.precision, wanted.device)
+    distributed.start(cpu=wanted.device == "cpu")
     first = distributed.rank() == 0  # of several processes, the one that looks, writes and prints
     # Another machine may not have the run's files.
     stored = json.loads(distributed.from_first(json.dumps(stored).encode()) or b"{}")
