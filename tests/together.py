@@ -161,7 +161,7 @@ if __name__ == "__main__":
     if sys.argv[1] in ("--killed", "--elsewhere"):
         {"--killed": die_in_the_second_epoch, "--elsewhere": go_elsewhere}[sys.argv[1]]()
         sys.exit(cli.main(sys.argv[2:]))
-    distributed.PIECE = 100  # bytes: as if tables were large
+    distributed.PIECE = 2048  # bytes: as if tables were large
     distributed.start(cpu=True)
     out, group = Path(sys.argv[1]), sys.argv[2]
     for name in GROUPS[group]:

@@ -1,0 +1,73 @@
+"""Runs of earlier versions still open: what is read of them is what was written then.
+
+tests/runs/version-*.zip holds data.npz, three finished runs on it (4 epochs, mislabel:0.3), and
+under expected/ what that version's own audit, export, predict and evaluate made of them.
+"""
+
+import csv
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from balancemix.cli import main
+
+ARCHIVES = sorted((Path(__file__).parent / "runs").glob("version-*.zip"))
+METHODS = ("balancemix", "coteaching", "role")
+
+
+@pytest.fixture(params=ARCHIVES, ids=lambda path: path.stem)
+def old(request, tmp_path, monkeypatch) -> Path:
+    with zipfile.ZipFile(request.param) as archive:
+        archive.extractall(tmp_path)
+    monkeypatch.chdir(tmp_path)  # the runs name their data by a relative path
+    return tmp_path
+
+
+def lines(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def assert_same(path: Path, expected: Path) -> None:
+    """Compare words exactly, and numbers to the last digit written but one."""
+    found, wanted = lines(path), lines(expected)
+    assert len(found) == len(wanted)
+    for line, other in zip(found, wanted, strict=True):
+        assert line.keys() == other.keys()
+        for key, value in other.items():
+            if "." in value and value.replace(".", "").isdigit():
+                assert float(line[key]) == pytest.approx(float(value), abs=1e-3), key
+            else:
+                assert line[key] == value, key
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_labels_are_audited_and_exported_as_then(old, method):
+    expected = old / "expected" / method
+    assert main(["audit", method, "--out", "findings.csv"]) == 0
+    assert_same(old / "findings.csv", expected / "findings.csv")
+    assert main(["export", method, "--out", "labels.csv"]) == 0
+    assert (old / "labels.csv").read_bytes() == (expected / "labels.csv").read_bytes()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_model_predicts_and_scores_as_then(old, method, capsys):
+    expected = old / "expected" / method
+    assert main(["predict", method, "data.npz", "--out", "predictions.csv"]) == 0
+    assert_same(old / "predictions.csv", expected / "predictions.csv")
+    capsys.readouterr()
+    assert main(["evaluate", method, "--json"]) == 0
+    scores = json.loads((expected / "scores.json").read_text())
+    assert json.loads(capsys.readouterr().out) == pytest.approx(scores)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_its_page_is_made(old, method):
+    assert main(["report", method]) == 0
+    assert "<html" in (old / method / "report.html").read_text(encoding="utf-8")
+
+
+def test_there_is_an_old_version():
+    assert ARCHIVES
