@@ -1,7 +1,8 @@
 """How fast images are loaded: `python benchmarks/loader.py`, a few minutes.
 
 Against torchvision's ImageFolder with the same augmentation, batch size and one loading process,
-from the second epoch on; and as a share of the steps of the network that is trained on them.
+from the second epoch on; as a share of the steps of the network that is trained on them; and the
+start of a loading process, by each way to start one.
 Photographs are made up in a temporary directory.
 """
 
@@ -19,6 +20,7 @@ from torch.utils.data import DataLoader
 from torchvision.datasets import ImageFolder
 from torchvision.transforms import v2
 
+from balancemix.data import loading
 from balancemix.data.dataset import IMAGENET_MEAN, IMAGENET_STD, ImageRows
 from balancemix.data.loading import Loader
 from balancemix.methods import BCE
@@ -27,6 +29,7 @@ from balancemix.plan import Plan
 from balancemix.train import loading_processes
 
 PHOTOS, SIZE, BATCH, ROUNDS = 600, 128, 64, 5
+ROWS = 82_081
 
 
 def main() -> None:
@@ -39,6 +42,7 @@ def main() -> None:
         for kind in ("memory", "disk"):
             ratio = speed(rows.cached(kind, kept), folder)
             report("loader", f"images/s against ImageFolder, {kind}", ratio, ">= 2")
+        start(paths)
         torch.set_num_threads(2)
         share = wait(rows.cached("memory"))
         report("loader", "wait for data as a share of a Lite0 step", share, "< 0.1")
@@ -65,6 +69,24 @@ def speed(rows: ImageRows, folder: Path) -> float:
         order = [batch.tolist() for batch in batches]
         ours.append(seconds(Loader(rows.with_views(1, epoch), order, 1)))
     return median(theirs[1:]) / median(ours[1:])
+
+
+def start(paths: list[Path]) -> None:
+    """Time a loading process from its start to its first image, among as many rows as COCO has."""
+    many = (paths * (ROWS // len(paths) + 1))[:ROWS]
+    rows = ImageRows(many, torch.zeros(ROWS, 80, dtype=torch.uint8), [str(k) for k in range(80)])
+    before, times = loading.START_METHOD, {}
+    for method in ("fork", "forkserver", "spawn"):
+        loading.START_METHOD = method
+        times[method] = [
+            seconds(Loader(rows.with_views(1, 0), [[0]], 1)) for _ in range(ROUNDS + 1)
+        ]
+    loading.START_METHOD = before
+    forked = median(times["fork"][1:])
+    for method, taken in times.items():
+        first, others = taken[0], median(taken[1:])
+        case = f"start of a loading process against a forked one, {method}"
+        report("loader", case, others / forked, seconds=others, first=first)
 
 
 def seconds(batches: Iterable[object]) -> float:
