@@ -823,8 +823,8 @@ def test_a_frozen_normalisation_stays_frozen_through_steps_and_predictions():
 
 def test_modes_come_back_even_if_the_forward_pass_fails():
     model = frozen_model()
-    with pytest.raises(RuntimeError, match="shapes"), evaluating(model):
-        model(torch.zeros(2, D + 1))
+    with pytest.raises(ZeroDivisionError), evaluating(model):
+        raise ZeroDivisionError
     assert [module.training for module in model] == [True, False, True, True, True, True]
     assert torch.is_grad_enabled()
 
