@@ -131,10 +131,9 @@ def test_what_cannot_be_built_is_said_in_one_line(options, message):
 def test_a_backbone_that_has_no_weights_is_said_in_one_line(monkeypatch):
     config = timm.models.PretrainedCfg()  # without an address to fetch any from
     monkeypatch.setattr(timm, "get_pretrained_cfg", lambda name: config)
-    with pytest.raises(
-        InputError, match="^timm has no weights for resnet18: pass --no-pretr[^\n]+$"
-    ):
+    with pytest.raises(InputError) as caught:
         build_model(classes=2, backbone="resnet18")
+    assert str(caught.value) == "timm has no weights for resnet18: pass --no-pretrained"
 
 
 class Gives(torch.nn.Module):
