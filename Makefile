@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check slow results bench clean
+.PHONY: demo test check quick slow test-lowest test-latest results bench clean always
 
 demo: .venv/ready
 	$(BIN)/balancemix demo --out demo
@@ -12,8 +12,15 @@ test: .venv/ready
 
 check: test
 
+quick: .venv/ready
+	scripts/check --quick
+
 slow: .venv/ready
 	$(BIN)/python -m pytest -q -m slow
+
+# The tests alone with other versions: the lower bounds of pyproject.toml, the newest there are.
+test-lowest test-latest: test-%: .venv-%/ready
+	BIN=.venv-$*/bin scripts/check --tests
 
 results: .venv/ready
 	$(BIN)/python benchmarks/results.py
@@ -23,13 +30,23 @@ results: .venv/ready
 bench: .venv/ready
 	$(BIN)/python benchmarks/performance.py
 
-# Installed once, and again only when what is to be installed changes.
-.venv/ready: pyproject.toml
+# Installed once, and again only when what is to be installed changes. Without PINS, which is what
+# was tested, the newest versions are looked for each time.
+GROUPS = --group test
+.venv/ready: GROUPS += --group lint
+.venv/ready: PINS = constraints.txt
+.venv-lowest/ready: PINS = constraints-lowest.txt
+.venv/ready: constraints.txt
+.venv-lowest/ready: constraints-lowest.txt
+.venv-latest/ready: always
+
+.venv/ready .venv-lowest/ready .venv-latest/ready: %/ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "balancemix needs Python 3.11 or newer, this is " + sys.version)'
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable . --group test --group lint
+	test -x $*/bin/python || $(PYTHON) -m venv $*
+	$*/bin/python -m pip install --quiet $(if $(PINS),--constraint $(PINS),--upgrade) pip
+	$*/bin/python -m pip install --quiet --editable . $(GROUPS) \
+	  $(if $(PINS),--constraint $(PINS) --build-constraint $(PINS),--upgrade --upgrade-strategy eager)
 	touch $@
 
 clean:
-	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-lowest .venv-latest demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

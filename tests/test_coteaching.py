@@ -89,9 +89,13 @@ def test_peers_are_found_in_what_is_wrapped_around_them():
 
 
 def test_a_witness_that_fails_leaves_peer_a_in_place():
+    def fail(module, args):
+        raise ZeroDivisionError
+
     peers = two_peers().eval()
-    with pytest.raises(RuntimeError, match="shapes"):
-        SideBySide(peers)(torch.zeros(2, D + 1))
+    peers.b.register_forward_pre_hook(fail)
+    with pytest.raises(ZeroDivisionError):
+        SideBySide(peers)(torch.zeros(2, D))
     assert not peers.side_by_side
 
 

@@ -1,6 +1,5 @@
 """Average precision and F1 against literal transcriptions, scikit-learn and their own laws."""
 
-import time
 import warnings
 
 import numpy as np
@@ -9,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from balancemix.metrics import average_precision, evaluate, f1_scores, mean_average_precision
 from tests.reference import metrics as reference
@@ -94,13 +94,31 @@ def test_inputs_stay_untouched():
     assert torch.equal(truth, before[1])
 
 
-def test_coco_size_takes_no_more_than_seconds():
-    generator = torch.Generator().manual_seed(0)
-    scores = torch.randn(40_137, 80, generator=generator)
-    truth = (torch.rand(40_137, 80, generator=generator) < 0.03).to(torch.uint8)
-    start = time.process_time()  # not the clock: other work may be going on
-    average_precision(scores, truth)
-    assert time.process_time() - start < 5
+class Work(TorchDispatchMode):
+    """Count operations, and the entries of the largest result."""
+
+    count = largest = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        self.count += 1
+        parts = result if isinstance(result, tuple) else [result]
+        sizes = [part.numel() for part in parts if isinstance(part, torch.Tensor)]
+        self.largest = max([self.largest, *sizes])
+        return result
+
+
+@pytest.mark.parametrize("convention", ORACLES)
+def test_more_rows_and_classes_take_no_more_steps(convention):
+    # Counted, not timed: no loop over rows or classes, and nothing of N×N.
+    counts = []
+    for n, k in ((50, 6), (500, 60)):
+        scores, truth = drawn(0, n, k)
+        with Work() as work:
+            average_precision(scores, truth, convention)
+        assert work.largest == n * k
+        counts.append(work.count)
+    assert counts[0] == counts[1]
 
 
 def columns(ties=True):

@@ -1,9 +1,8 @@
 """Models build for features and for every kind of backbone, with the weights they claim."""
 
 import http.server
-import socket
+import queue
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -121,21 +120,59 @@ def test_statistics_of_other_sizes_are_refused():
         ({"head": "mpl"}, r"unknown head 'mpl': did you mean 'mlp'"),
         ({"classes": 0}, r"classes=0"),
         ({"features": 0}, r"features=0"),
-        ({"backbone": "mixer_s32_224"}, r"no weights for mixer_s32_224: pass --no-pretrained"),
-        (
-            {"backbone": "pit_xs_224", "head": "ml-decoder", "pretrained": False},
-            r"pit_xs_224 does not give a map or tokens at 224 × 224 pixels: choose another",
-        ),
-        (
-            {"backbone": "swinv2_tiny_window8_256", "image_size": 50, "pretrained": False},
-            r"swinv2_tiny_window8_256 does not give pooled features at 50 × 50 pixels",
-        ),
     ],
 )
 def test_what_cannot_be_built_is_said_in_one_line(options, message):
     with pytest.raises(InputError, match=message) as caught:
         build_model(**{"classes": 2, **options})
     assert "\n" not in str(caught.value)
+
+
+def test_a_backbone_that_has_no_weights_is_said_in_one_line(monkeypatch):
+    config = timm.models.PretrainedCfg()  # without an address to fetch any from
+    monkeypatch.setattr(timm, "get_pretrained_cfg", lambda name: config)
+    with pytest.raises(InputError) as caught:
+        build_model(classes=2, backbone="resnet18")
+    assert str(caught.value) == "timm has no weights for resnet18: pass --no-pretrained"
+
+
+class Gives(torch.nn.Module):
+    """A backbone that gives zeros of some shape, or of none at all."""
+
+    def __init__(self, *shape):
+        super().__init__()
+        self.shape = shape
+
+    def forward(self, x):
+        return torch.zeros(len(x), *self.shape) if self.shape else [x]
+
+
+@pytest.mark.parametrize(
+    ("gives", "head", "kind"),
+    [
+        (Gives(8), "ml-decoder", "a map or tokens"),
+        (Gives(), "ml-decoder", "a map or tokens"),
+        (Gives(8, 2, 2), "linear", "pooled features"),
+        (AssertionError("window\nof 8"), "linear", "pooled features"),
+        (RuntimeError("shapes"), "linear", "pooled features"),
+        (ValueError("patch"), "query2label", "a map or tokens"),
+    ],
+    ids=repr,
+)
+def test_a_backbone_that_does_not_fit_is_said_in_one_line(monkeypatch, gives, head, kind):
+    # Which of timm's do not is for its next release to change, so none of them is asked.
+    def create(name, **options):
+        if isinstance(gives, Exception):
+            raise gives
+        return gives
+
+    monkeypatch.setattr(timm, "create_model", create)
+    with pytest.raises(InputError) as caught:
+        build_model(classes=2, backbone="resnet18", head=head, pretrained=False, image_size=50)
+    assert str(caught.value) == (
+        f"resnet18 does not give {kind} at 50 × 50 pixels: choose another "
+        "--backbone, --image-size or --head"
+    )
 
 
 def test_normalisation():
@@ -214,17 +251,29 @@ def test_cached_weights_need_no_network(monkeypatch, tmp_path):
     assert fetchable("nobody/nothing", None)
 
 
-def test_reachable_waits_no_longer_than_told():
-    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, but never answers
-        begun = time.monotonic()
-        assert not reachable(f"http://127.0.0.1:{silent.getsockname()[1]}", seconds=0.3)
-        assert time.monotonic() - begun < 2
+def test_reachable_waits_no_longer_than_told(monkeypatch):
+    told, end = queue.SimpleQueue(), threading.Event()
+
+    class Stuck:
+        """A session that does not answer before the test has ended."""
+
+        def head(self, url, timeout):
+            told.put(timeout)
+            end.wait()
+
+    monkeypatch.setattr("huggingface_hub.get_session", Stuck)
+    try:
+        # Were the thread waited for, this would never return.
+        assert not reachable("http://example.org", seconds=0.01)
+        assert told.get(timeout=60) == 0.01
+    finally:
+        end.set()
 
 
 def test_reachable_is_any_answer():
     with http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as server:
         threading.Thread(target=server.handle_request, daemon=True).start()
-        assert reachable(f"http://127.0.0.1:{server.server_port}")  # it answers 501
+        assert reachable(f"http://127.0.0.1:{server.server_port}", seconds=60)  # it answers 501
         port = server.server_port
     assert not reachable(f"http://127.0.0.1:{port}", seconds=1)
 

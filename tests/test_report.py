@@ -178,7 +178,7 @@ def test_the_page_opens_in_a_browser(benchmark, run, tmp_path, capsys, width, ki
             "--enable-logging=stderr", "--v=0", "--virtual-time-budget=2000",
             f"--screenshot={tmp_path / 'page.png'}", page.as_uri(),
         ],
-        capture_output=True, text=True, timeout=180,
+        capture_output=True, text=True,
     )  # fmt: skip
     said = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     assert len(said) == 1, said or done.stderr[-2000:]

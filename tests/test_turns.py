@@ -40,7 +40,7 @@ def test_one_works_at_a_time_until_all_have_made_their_rounds(monkeypatch):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=30)
+        thread.join()
     assert worked == [0, 1, 2] * 4
 
 
