@@ -17,6 +17,7 @@ from .conftest import tiny_arrays
 from .processes import TOGETHER, TORCHRUN, environment, free_port, launch, two
 from .test_distributed import DECIDED, assert_alike
 
+pytestmark = pytest.mark.launches
 TRAIN = [
     "--noise",
     "mislabel:0.3",

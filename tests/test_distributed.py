@@ -15,6 +15,7 @@ from balancemix.prediction import predict_logits
 from . import together
 from .processes import TOGETHER, launch, two
 
+pytestmark = pytest.mark.launches
 DECIDED = ("target", "status")
 # Two processes add up gradients in another order than one, and processors round differently. A
 # label within rounding of a threshold may then be decided otherwise, and what follows with it.
