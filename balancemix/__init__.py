@@ -69,12 +69,15 @@ _HOME = {
     "minority_odds": "sampling",
     "fit": "train",
 }
-_MODULES = {"losses", "noise"}
+_MODULES = {
+    "losses": "losses",
+    "noise": "noise",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return importlib.import_module(f"balancemix.{name}")
+        return importlib.import_module(f"balancemix.{_MODULES[name]}")
     if name in _HOME:
         return getattr(importlib.import_module(f"balancemix.{_HOME[name]}"), name)
     raise AttributeError(f"module 'balancemix' has no attribute {name!r}")
