@@ -10,11 +10,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from balancemix import losses, noise
+    from balancemix import losses
     from balancemix.errors import InputError
     from balancemix.findings import audit
-    from balancemix.gmm import clean_probability
-    from balancemix.labels import LabelTable, Status
+    from balancemix.labels import noise
+    from balancemix.labels.mixtures import clean_probability
+    from balancemix.labels.table import LabelTable, Status
     from balancemix.methods import BCE, METHODS, BalanceMix, Method, Mixup
     from balancemix.metrics import average_precision
     from balancemix.mixing import draw_lambda, mix
@@ -53,9 +54,9 @@ _HOME = {
     "audit": "findings",
     "predict": "prediction",
     "InputError": "errors",
-    "clean_probability": "gmm",
-    "LabelTable": "labels",
-    "Status": "labels",
+    "clean_probability": "labels.mixtures",
+    "LabelTable": "labels.table",
+    "Status": "labels.table",
     "BCE": "methods",
     "METHODS": "methods",
     "BalanceMix": "methods",
@@ -71,7 +72,7 @@ _HOME = {
 }
 _MODULES = {
     "losses": "losses",
-    "noise": "noise",
+    "noise": "labels.noise",
 }
 
 

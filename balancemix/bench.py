@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from balancemix import noise
 from balancemix.bench_plans import bench_plans
 from balancemix.errors import InputError
+from balancemix.labels import noise
 from balancemix.plan import Plan, read_tree
 from balancemix.settings import parse_assignment, put, read_into
 from balancemix.wording import suggest

@@ -14,12 +14,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from balancemix import distributed, noise, pilot
+from balancemix import distributed, pilot
 from balancemix.data import FeatureRows, Rows, Splits, load
 from balancemix.data.dry import RandomImages
 from balancemix.data.stored import channel_statistics
 from balancemix.errors import InputError
-from balancemix.groups import class_counts
+from balancemix.labels import noise
+from balancemix.labels.classes import class_counts
 from balancemix.model import UNPOOLED, begin_at_frequencies, build_model, normalisation
 from balancemix.plan import Plan
 from balancemix.progress import Progress

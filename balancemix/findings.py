@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from balancemix.gmm import clean_probability
+from balancemix.labels.mixtures import clean_probability
 from balancemix.losses import bce_of_confidence
 
 

@@ -24,7 +24,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from balancemix.gmm import clean_probability
+from balancemix.labels.mixtures import clean_probability
 from balancemix.losses import bce_of_confidence
 
 How = Literal["bilinear", "fallback", "not enough data"]

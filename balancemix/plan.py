@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from balancemix import noise
 from balancemix.errors import InputError
+from balancemix.labels import noise
 from balancemix.methods import METHODS, BalanceMix, Method
 from balancemix.settings import read_into
 from balancemix.wording import suggest

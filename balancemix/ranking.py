@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from balancemix import noise
+from balancemix.labels import noise
 
 PERSPECTIVES = {  # kind of noise (every one, if none is named) and group of classes
     "Clean": ("none", "All"),

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from balancemix.findings import Finding, audit, table_clean
-from balancemix.gmm import Mixtures, fit_mixtures
-from balancemix.groups import Groups, class_counts, class_groups
+from balancemix.labels.classes import Groups, class_counts, class_groups
+from balancemix.labels.mixtures import Mixtures, fit_mixtures
 from balancemix.losses import bce_of_confidence
 from balancemix.metrics import average_precision
 from balancemix.plan import Plan

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils.data import Sampler
 
 from balancemix import distributed
-from balancemix.pieces import chunks
+from balancemix.labels.chunks import chunks
 from balancemix.sharing import Part, Share
 from balancemix.statistics import Statistics, over_positives
 

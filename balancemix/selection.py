@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from balancemix.labels import LabelTable, Status
-from balancemix.pieces import chunks
+from balancemix.labels.chunks import chunks
+from balancemix.labels.table import LabelTable, Status
 
 # Every entry falls into one of 24 cells, so N×K numbers are read once and shares come from counts.
 GIVEN, TRUTH, TARGET, STATUS = torch.meshgrid(

@@ -12,14 +12,14 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from balancemix.gmm import Fit, Mixtures, fit_histogram
-from balancemix.histogram import (
+from balancemix.labels.chunks import chunks
+from balancemix.labels.histogram import (
     MOST_ROWS,
     add_losses,
     empty_histogram,
 )
+from balancemix.labels.mixtures import Fit, Mixtures, fit_histogram
 from balancemix.losses import bce_of_confidence, widened
-from balancemix.pieces import chunks
 
 _UNIT = 1 << 34  # confidences are added up as integers: 2²⁸ rows, the most, stay within 63 bits
 

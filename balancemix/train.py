@@ -29,8 +29,8 @@ from balancemix.data.dataset import ImageRows, Rows
 from balancemix.data.loading import Loader
 from balancemix.engine import Engine
 from balancemix.errors import InputError
-from balancemix.groups import Groups, class_counts, class_groups
-from balancemix.labels import LabelTable
+from balancemix.labels.classes import Groups, class_counts, class_groups
+from balancemix.labels.table import LabelTable
 from balancemix.methods import Method
 from balancemix.metrics import average_precision, evaluate
 from balancemix.plan import Plan

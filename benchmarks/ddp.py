@@ -20,7 +20,7 @@ import torch
 
 from balancemix import distributed
 from balancemix.data import FeatureRows
-from balancemix.labels import LabelTable
+from balancemix.labels.table import LabelTable
 from balancemix.model import build_model
 from balancemix.plan import Plan
 from balancemix.train import fit

@@ -11,8 +11,8 @@ from statistics import mean
 import torch
 from results import ROOT, put
 
-from balancemix.groups import class_groups
-from balancemix.labels import Status
+from balancemix.labels.classes import class_groups
+from balancemix.labels.table import Status
 from balancemix.run import Run
 
 HEAD = "| classes | clean | set to absent | ambiguous |\n|---|---|---|---|\n"

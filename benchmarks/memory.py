@@ -19,7 +19,7 @@ from scale import peak
 from torch import Tensor, nn
 
 from balancemix.data import FeatureRows
-from balancemix.labels import LabelTable
+from balancemix.labels.table import LabelTable
 from balancemix.plan import Plan
 from balancemix.progress import Silent
 from balancemix.run import Run

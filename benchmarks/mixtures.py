@@ -21,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
-from balancemix.gmm import Mixtures, clean_probability, fit_mixtures
+from balancemix.labels.mixtures import Mixtures, clean_probability, fit_mixtures
 from balancemix.losses import bce_of_confidence
 from balancemix.progress import Progress, progress
 

@@ -12,7 +12,7 @@ from balancemix.cli import main
 from balancemix.data import coco, load
 from balancemix.data.dataset import ImageRows
 from balancemix.errors import InputError
-from balancemix.groups import class_groups, imbalance
+from balancemix.labels.classes import class_groups, imbalance
 from tests.conftest import SHARED
 
 CLASSES = ["person", "hair drier", "cat"]

@@ -10,7 +10,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from balancemix.cli import main
 from balancemix.data import FeatureRows
-from balancemix.labels import Status
+from balancemix.labels.table import Status
 from balancemix.methods import CoTeaching, Mixup
 from balancemix.methods.coteaching import Peers, SideBySide, find_peers, partners
 from balancemix.metrics import evaluate

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from balancemix.labels import LabelTable
+from balancemix.labels.table import LabelTable
 from balancemix.prediction import predict_logits
 
 from . import together

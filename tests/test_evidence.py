@@ -10,8 +10,8 @@ from torch import nn
 from balancemix import pilot
 from balancemix.data import FeatureRows
 from balancemix.evidence import Evidence, weigh
+from balancemix.labels.noise import parse
 from balancemix.methods import BalanceMix
-from balancemix.noise import parse
 from balancemix.pilot import explore
 from balancemix.plan import Plan
 from balancemix.progress import Silent

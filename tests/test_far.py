@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from balancemix.data.loading import Loader
-from balancemix.gmm import clean_probability
-from balancemix.labels import manage
+from balancemix.labels.mixtures import clean_probability
+from balancemix.labels.table import manage
 from balancemix.losses import bce_of_confidence
 from balancemix.methods import METHODS, BalanceMix
 from balancemix.metrics import average_precision

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from balancemix.figures import classes, curves, groups, look, mixtures, pentagon
-from balancemix.gmm import fit_mixtures
+from balancemix.labels.mixtures import fit_mixtures
 from balancemix.ranking import area, from_all_corners, rank
 
 PLACES = ("Clean", "Mislabel", "Rand. Flip", "Missing", "Imbal.")

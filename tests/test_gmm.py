@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
-from balancemix.gmm import Guard, Mixtures, clean_probability, fit_mixtures
+from balancemix.labels.mixtures import Guard, Mixtures, clean_probability, fit_mixtures
 from tests.reference import balancemix as reference
 
 EXACT, BINNED, LARGE = 900, 3_000, 20_000  # up to 1,024 rows every loss is a point of its own

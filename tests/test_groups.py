@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balancemix.groups import class_groups, imbalance
+from balancemix.labels.classes import class_groups, imbalance
 
 
 def listed(counts, rule="paper"):

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balancemix.histogram import (
+from balancemix.labels.histogram import (
     BINS,
     add_losses,
     empty_histogram,
@@ -101,7 +101,7 @@ def test_few_losses_are_points_themselves():
 
 
 def test_groups_hold_every_problem_once_with_all_its_points(monkeypatch):
-    monkeypatch.setattr("balancemix.histogram._GROUP", 100)  # many groups
+    monkeypatch.setattr("balancemix.labels.histogram._GROUP", 100)  # many groups
     losses, labels = drawn(60, 9)
     labels[:, 3] = 0  # a problem without points
     points = points_of_losses(torch.as_tensor(losses), torch.as_tensor(labels))

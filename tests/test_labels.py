@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from balancemix.labels import LabelTable, Status, manage
+from balancemix.labels.table import LabelTable, Status, manage
 from tests.reference import balancemix as reference
 
 C, R, U = Status.CLEAN, Status.RELABELLED, Status.AMBIGUOUS

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from balancemix import distributed
-from balancemix.labels import Status
+from balancemix.labels.table import Status
 from balancemix.methods import LLR, LLCp, LLCt
 from balancemix.methods.large_loss import largest
 from balancemix.mixing import draw_lambda

@@ -10,8 +10,8 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 from balancemix import distributed
-from balancemix.gmm import Mixtures
-from balancemix.labels import Status
+from balancemix.labels.mixtures import Mixtures
+from balancemix.labels.table import Status
 from balancemix.methods import BCE, METHODS, BalanceMix, Mixup
 from balancemix.mixing import draw_lambda
 from balancemix.prediction import evaluating, predict, predict_logits

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from balancemix.labels import Status
+from balancemix.labels.table import Status
 from balancemix.methods import ANLS, ASL, EMAPL, EPR, ROLE, SPLC, Focal, Hill
 from balancemix.methods.em_apl import least_confident
 from balancemix.methods.single_positive import label_step

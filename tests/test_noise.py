@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from balancemix import noise
 from balancemix.errors import InputError
-from balancemix.noise import Noise, parse
+from balancemix.labels import noise
+from balancemix.labels.noise import Noise, parse
 from tests.reference import noise as reference
 
 RATES = st.floats(0, 1)

@@ -8,7 +8,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from balancemix import distributed, sampling
-from balancemix.labels import LabelTable
+from balancemix.labels.table import LabelTable
 from balancemix.methods import BCE
 from balancemix.sampling import (
     Batches,

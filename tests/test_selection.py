@@ -8,7 +8,7 @@ from hypothesis import given as drawn_from
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from balancemix.labels import LabelTable, Status
+from balancemix.labels.table import LabelTable, Status
 from balancemix.selection import selection_quality, table_quality
 from tests.reference import metrics as reference
 

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balancemix.gmm import Guard, fit_mixtures
+from balancemix.labels.mixtures import Guard, fit_mixtures
 from balancemix.losses import bce_of_confidence
 from balancemix.sampling import minority_odds, odds_of_rows
 from balancemix.statistics import Statistics, over_positives

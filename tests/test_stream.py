@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from balancemix.labels import LabelTable
+from balancemix.labels.table import LabelTable
 from balancemix.methods import METHODS, BalanceMix
 from balancemix.prediction import predict, predictions
 from balancemix.stream import as_matrix, by_batches

@@ -8,7 +8,7 @@ import torch
 
 from balancemix import estimate_noise_rates
 from balancemix.cli import main
-from balancemix.labels import Status
+from balancemix.labels.table import Status
 from balancemix.methods import Mixup, TEstimator
 from balancemix.mixing import draw_lambda
 from balancemix.noise_rates import NoiseRates, dual_t_rates, importance, scaled_losses

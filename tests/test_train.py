@@ -11,7 +11,7 @@ import torch
 from balancemix.cli import main
 from balancemix.errors import InputError
 from balancemix.experiment import prepare, trained_model
-from balancemix.labels import LabelTable
+from balancemix.labels.table import LabelTable
 from balancemix.methods import METHODS
 from balancemix.plan import Plan
 from balancemix.prediction import predict

@@ -16,7 +16,7 @@ from balancemix.data.dataset import Rows
 from balancemix.data.splits import divide
 from balancemix.errors import InputError
 from balancemix.experiment import load_rows
-from balancemix.groups import imbalance
+from balancemix.labels.classes import imbalance
 from balancemix.plan import Plan
 from tests.conftest import SHARED
 

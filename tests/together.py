@@ -19,8 +19,8 @@ from torch.utils.data import DataLoader
 from balancemix import cli, distributed
 from balancemix.data.dataset import FeatureRows, ImageRows
 from balancemix.engine import Engine
+from balancemix.labels.noise import parse
 from balancemix.methods import METHODS, BalanceMix
-from balancemix.noise import parse
 from balancemix.plan import Plan
 from balancemix.prediction import predict, predict_logits
 from balancemix.train import fit

@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> None:
     from balancemix.commands.tables import console, make_table
     from balancemix.errors import InputError
     from balancemix.experiment import load_rows, trained_model
-    from balancemix.groups import class_groups
+    from balancemix.labels.classes import class_groups
     from balancemix.metrics import average_precision, evaluate
     from balancemix.prediction import predict_logits
     from balancemix.progress import progress

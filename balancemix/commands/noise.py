@@ -29,11 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Corrupt, write and say how much came of it."""
-    from balancemix import noise
     from balancemix.commands.tables import console, make_table
     from balancemix.data import load
     from balancemix.errors import InputError
     from balancemix.files import joined, write_arrays, write_csv
+    from balancemix.labels import noise
 
     wanted = noise.parse(arguments.noise)
     if arguments.out.suffix not in (".csv", ".npz"):

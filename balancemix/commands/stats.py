@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Count and print."""
     from balancemix.commands.tables import console
     from balancemix.data import load
-    from balancemix.groups import class_groups, imbalance
+    from balancemix.labels.classes import class_groups, imbalance
 
     rows = load(arguments.data, skip_bad=arguments.skip_bad).named(arguments.split)
     counts = rows.labels.sum(0)

@@ -11,7 +11,7 @@ import torch
 
 from balancemix.data.dataset import Rows
 from balancemix.errors import InputError
-from balancemix.groups import class_counts
+from balancemix.labels.classes import class_counts
 from balancemix.wording import listing, suggest
 
 NAMES = ("train", "test", "val", "valid")

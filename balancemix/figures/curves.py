@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from balancemix.figures import look
-from balancemix.groups import NAMES
+from balancemix.labels.classes import NAMES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

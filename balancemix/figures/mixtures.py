@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 
 from balancemix.figures import look
-from balancemix.gmm import Guard, Mixtures
+from balancemix.labels.mixtures import Guard, Mixtures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

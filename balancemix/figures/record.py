@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from balancemix.figures import classes, curves, groups, mixtures
-from balancemix.groups import NAMES
+from balancemix.labels.classes import NAMES
 from balancemix.record import Record
 
 if TYPE_CHECKING:

@@ -29,12 +29,12 @@ from torch import Tensor, nn
 
 from balancemix import distributed
 from balancemix.evidence import Evidence
-from balancemix.gmm import Fit, Guard, Mixtures
-from balancemix.labels import RelabelWeight, manage
+from balancemix.labels.chunks import chunks
+from balancemix.labels.mixtures import Fit, Guard, Mixtures
+from balancemix.labels.table import RelabelWeight, manage
 from balancemix.losses import asl, bce, bce_of_confidence, focal
 from balancemix.methods.base import Input, Method, first_view, require, warm_epochs
 from balancemix.mixing import draw_lambda, mix
-from balancemix.pieces import chunks
 from balancemix.prediction import evaluating
 from balancemix.sampling import Score, effective_rows, odds_of_scores, row_scores
 from balancemix.statistics import Statistics

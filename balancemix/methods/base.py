@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from balancemix import losses
 from balancemix.evidence import Evidence
-from balancemix.labels import LabelTable
+from balancemix.labels.table import LabelTable
 from balancemix.sampling import Batches
 from balancemix.sharing import Part
 from balancemix.stream import Said, as_matrix

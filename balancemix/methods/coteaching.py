@@ -33,8 +33,8 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from balancemix.gmm import Fit, Guard, fit_mixtures
-from balancemix.labels import Status
+from balancemix.labels.mixtures import Fit, Guard, fit_mixtures
+from balancemix.labels.table import Status
 from balancemix.losses import bce_of_confidence
 from balancemix.methods.base import Input, checked, first_view, require, warm_epochs
 from balancemix.methods.mixup import Mixup

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from balancemix import losses
-from balancemix.labels import Status
+from balancemix.labels.table import Status
 from balancemix.methods.base import Input, checked, first_view, require
 from balancemix.methods.mixup import Mixup
 from balancemix.stream import Said

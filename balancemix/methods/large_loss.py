@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from balancemix import distributed, losses
-from balancemix.labels import Status
+from balancemix.labels.table import Status
 from balancemix.methods.base import Input, first_view, require
 from balancemix.methods.mixup import Mixup
 from balancemix.stream import Said

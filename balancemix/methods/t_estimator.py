@@ -32,7 +32,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from balancemix.labels import Status
+from balancemix.labels.table import Status
 from balancemix.methods.base import Input, checked, first_view, require, warm_epochs
 from balancemix.methods.mixup import Mixup
 from balancemix.mixing import draw_lambda, mix

@@ -7,7 +7,7 @@ import json
 
 from balancemix.figures import record as drawn
 from balancemix.findings import score, table_clean
-from balancemix.groups import NAMES, imbalance
+from balancemix.labels.classes import NAMES, imbalance
 from balancemix.pages.shell import (
     SCORES,
     document,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from balancemix.figures.look import DARK, FAINT, GRID, INK, PAPER, inline, variable
-from balancemix.groups import NAMES
+from balancemix.labels.classes import NAMES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

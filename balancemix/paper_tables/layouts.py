@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from balancemix import noise
 from balancemix.bench import BenchPlan, Layout, Variant, data_slug, slug
+from balancemix.labels import noise
 from balancemix.paper_tables.beside import beside_tables, paper_numbers, paper_scores
 from balancemix.paper_tables.ranking import ranking_table
 from balancemix.paper_tables.results import GROUPS, Results, When, heading, level, read_results

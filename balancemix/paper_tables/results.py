@@ -9,9 +9,9 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, Literal
 
-from balancemix import noise
 from balancemix.bench import BenchPlan, Job, Variant, jobs
 from balancemix.errors import InputError
+from balancemix.labels import noise
 from balancemix.paper_tables.table import Cell
 from balancemix.ranking import Scores
 

@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from balancemix.pieces import chunks
+from balancemix.labels.chunks import chunks
 
 Groups = dict[str, Tensor]
 Rule = Literal["paper", "auto"] | Sequence[float]

@@ -18,8 +18,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from balancemix.em import fit_two_gaussians
-from balancemix.histogram import (
+from balancemix.labels.chunks import chunks
+from balancemix.labels.em import fit_two_gaussians
+from balancemix.labels.histogram import (
     BINS,
     Points,
     add_losses,
@@ -27,7 +28,6 @@ from balancemix.histogram import (
     points_of_histogram,
     points_of_losses,
 )
-from balancemix.pieces import chunks
 
 Fit = Literal["raw", "dividemix"]
 

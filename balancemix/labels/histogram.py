@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from balancemix.pieces import chunks
+from balancemix.labels.chunks import chunks
 
 # From 2⁻²⁴, a float32 probability's last bit, to 2⁸, beyond any BCE; what is outside is held there.
 _OCTAVES, _LOWEST, _PER_OCTAVE = 32, -24, 32

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from balancemix import distributed
-from balancemix.pieces import chunks
+from balancemix.labels.chunks import chunks
 
 RelabelWeight = Literal["one", "confidence"]
 

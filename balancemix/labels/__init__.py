@@ -1,0 +1,1 @@
+"""What is given, what is believed of it, and what training makes of it."""
