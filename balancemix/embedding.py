@@ -26,7 +26,7 @@ from balancemix.data.dataset import ImageRows, batch_seed
 from balancemix.data.loading import Loader
 from balancemix.data.mapped import Blocks, write_stored
 from balancemix.errors import InputError
-from balancemix.folding import folded
+from balancemix.models.fold import folded
 from balancemix.progress import progress
 from balancemix.rowfile import RowFile
 

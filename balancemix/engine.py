@@ -16,8 +16,8 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from balancemix import distributed
 from balancemix.allocator import keep_freed_memory
-from balancemix.batchnorm import level_statistics, share_statistics
 from balancemix.devices import check_device, prepare_bf16
+from balancemix.models.batchnorm import level_statistics, share_statistics
 from balancemix.plan import Plan, TrainPlan
 from balancemix.settings import flat
 

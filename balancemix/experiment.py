@@ -21,7 +21,7 @@ from balancemix.data.stored import channel_statistics
 from balancemix.errors import InputError
 from balancemix.labels import noise
 from balancemix.labels.classes import class_counts
-from balancemix.model import UNPOOLED, begin_at_frequencies, build_model, normalisation
+from balancemix.models.classifier import UNPOOLED, begin_at_frequencies, build_model, normalisation
 from balancemix.plan import Plan
 from balancemix.progress import Progress
 from balancemix.run import Run

@@ -12,7 +12,7 @@ from torch.utils.data import Dataset
 
 from balancemix import distributed
 from balancemix.data.loading import Loader
-from balancemix.folding import folded
+from balancemix.models.fold import folded
 
 
 def predict(

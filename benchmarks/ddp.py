@@ -21,7 +21,7 @@ import torch
 from balancemix import distributed
 from balancemix.data import FeatureRows
 from balancemix.labels.table import LabelTable
-from balancemix.model import build_model
+from balancemix.models.classifier import build_model
 from balancemix.plan import Plan
 from balancemix.train import fit
 

@@ -29,7 +29,7 @@ import balancemix.train
 from balancemix.data import FeatureRows, ImageRows, Rows
 from balancemix.engine import Engine
 from balancemix.experiment import make_model
-from balancemix.model import Classifier
+from balancemix.models.classifier import Classifier
 from balancemix.plan import Plan
 from balancemix.progress import progress
 

@@ -24,7 +24,7 @@ from balancemix.data import loading
 from balancemix.data.dataset import IMAGENET_MEAN, IMAGENET_STD, ImageRows
 from balancemix.data.loading import Loader
 from balancemix.methods import BCE
-from balancemix.model import build_model
+from balancemix.models.classifier import build_model
 from balancemix.plan import Plan
 from balancemix.train import loading_processes
 

@@ -13,11 +13,11 @@ import torch
 from photos import report
 from turns import fastest
 
-from balancemix import folding
 from balancemix.allocator import keep_freed_memory
 from balancemix.devices import prepare_bf16
-from balancemix.folding import folded
-from balancemix.model import build_model
+from balancemix.models import fold
+from balancemix.models.classifier import build_model
+from balancemix.models.fold import folded
 
 ROUNDS = 8
 
@@ -46,7 +46,7 @@ def main() -> None:
 
     step()
     quick, rows = folded(model, x[:1]), x.contiguous()
-    with patch.object(folding, "_joins", return_value=False):
+    with patch.object(fold, "_joins", return_value=False):
         separate = folded(model, x[:1])
     compiled = torch.compile(model)
     candidates: dict[str, Callable[[], object]] = {

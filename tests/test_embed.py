@@ -14,7 +14,7 @@ from balancemix.data.dataset import FeatureRows
 from balancemix.data.stored import channel_statistics
 from balancemix.errors import InputError
 from balancemix.experiment import make_model, prepare
-from balancemix.model import build_embedder, build_model, normalisation
+from balancemix.models.classifier import build_embedder, build_model, normalisation
 from balancemix.plan import Plan
 from balancemix.rowfile import RowFile
 

@@ -5,8 +5,8 @@ import timm
 import torch
 from torch import nn
 
-from balancemix import folding
-from balancemix.folding import Activated, Evened, folded
+from balancemix.models import fold
+from balancemix.models.fold import Activated, Evened, folded
 from balancemix.prediction import predict_logits
 
 joining = pytest.mark.skipif(
@@ -120,7 +120,7 @@ def test_only_activations_of_one_convolution_are_joined_to_it(uses, activations)
 def test_norms_are_folded_where_activations_cannot_be_joined(monkeypatch):
     torch.manual_seed(0)
     model, x = used(Residual(1)).eval(), torch.randn(1, 3, 6, 6)
-    monkeypatch.setattr(folding, "_joins", lambda: False)
+    monkeypatch.setattr(fold, "_joins", lambda: False)
     quick = folded(model, x)
     assert joined(quick) == norms(quick) == 0
 
@@ -155,17 +155,17 @@ def test_joining_is_left_out_where_torch_lacks_it(monkeypatch):
     def missing():
         raise AttributeError("no such operator")
 
-    folding._joins.cache_clear()
-    assert folding._joins()
-    folding._joins.cache_clear()
-    monkeypatch.setattr(folding, "_joined", missing)
-    assert not folding._joins()
-    folding._joins.cache_clear()
+    fold._joins.cache_clear()
+    assert fold._joins()
+    fold._joins.cache_clear()
+    monkeypatch.setattr(fold, "_joined", missing)
+    assert not fold._joins()
+    fold._joins.cache_clear()
 
 
 def test_no_random_number_is_drawn():
     model = used(timm.create_model("tf_efficientnet_lite0", num_classes=5)).eval()
-    folding._joins.cache_clear()
+    fold._joins.cache_clear()
     before = torch.get_rng_state()
     folded(model, torch.zeros(1, 3, 64, 64))
     assert torch.equal(torch.get_rng_state(), before)

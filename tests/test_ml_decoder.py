@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from balancemix.errors import InputError
-from balancemix.ml_decoder import MLDecoder
+from balancemix.models.ml_decoder import MLDecoder
 from tests.reference import ml_decoder as reference
 
 HEADS = 4

@@ -10,17 +10,17 @@ import pytest
 import timm
 import torch
 
-from balancemix import pretrained
 from balancemix.errors import InputError
-from balancemix.ml_decoder import MLDecoder
-from balancemix.model import (
+from balancemix.models import backbones
+from balancemix.models.backbones import fetchable, lite0_state, reachable
+from balancemix.models.classifier import (
     Classifier,
     Standardise,
     begin_at_frequencies,
     build_model,
     normalisation,
 )
-from balancemix.pretrained import fetchable, lite0_state, reachable
+from balancemix.models.ml_decoder import MLDecoder
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 LITE0 = "tf_efficientnet_lite0"
@@ -193,7 +193,7 @@ def test_lite0_weights_map_one_to_one_onto_timm():
 
 @pytest.mark.parametrize("head", ["linear", "ml-decoder"])
 def test_the_default_backbone_is_pretrained_without_a_network(head, monkeypatch):
-    monkeypatch.setattr(pretrained, "reachable", lambda url: pytest.fail("asked the network"))
+    monkeypatch.setattr(backbones, "reachable", lambda url: pytest.fail("asked the network"))
     model = build_model(classes=2, head=head)
     loaded = model.backbone.state_dict()
     assert all(torch.equal(loaded[name], value) for name, value in lite0_state().items())
@@ -219,7 +219,7 @@ def test_lite0_reproduces_stored_features_of_real_images():
 
 
 def test_no_network_is_one_line(monkeypatch):
-    monkeypatch.setattr("balancemix.model.fetchable", lambda hub_id, url: False)
+    monkeypatch.setattr("balancemix.models.classifier.fetchable", lambda hub_id, url: False)
     with pytest.raises(InputError) as caught:
         build_model(classes=2, backbone="resnet18")
     assert str(caught.value) == (
@@ -232,14 +232,14 @@ def test_a_download_that_breaks_off_is_the_same_line(monkeypatch):
     def broken(*args, **options):
         raise ConnectionResetError("peer went away")
 
-    monkeypatch.setattr("balancemix.model.fetchable", lambda hub_id, url: True)
+    monkeypatch.setattr("balancemix.models.classifier.fetchable", lambda hub_id, url: True)
     monkeypatch.setattr(timm, "create_model", broken)
     with pytest.raises(InputError, match="resnet18 could not be fetched"):
         build_model(classes=2, backbone="resnet18")
 
 
 def test_cached_weights_need_no_network(monkeypatch, tmp_path):
-    monkeypatch.setattr(pretrained, "reachable", lambda url: False)
+    monkeypatch.setattr(backbones, "reachable", lambda url: False)
     monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path))
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / "net.pth").touch()

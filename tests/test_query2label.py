@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from balancemix.errors import InputError
-from balancemix.model import build_model
+from balancemix.models.classifier import build_model
+from balancemix.models.query2label import Query2Label, sine_positions
 from balancemix.plan import Plan
-from balancemix.query2label import Query2Label, sine_positions
 from tests.reference import query2label as reference
 
 

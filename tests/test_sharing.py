@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from balancemix.batchnorm import SharedBatchNorm, share_statistics
 from balancemix.data.loading import Loader
 from balancemix.methods import BCE
 from balancemix.mixing import draw_lambda
+from balancemix.models.batchnorm import SharedBatchNorm, share_statistics
 from balancemix.sampling import Batches
 from balancemix.sharing import Part, Share
 

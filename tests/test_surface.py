@@ -34,7 +34,7 @@ def test_the_names_that_users_were_promised_are_there():
     )
     assert set(promised.split()) <= set(balancemix.__all__)
     for name in ("mislabel", "flip", "single_positive", "drop"):
-        assert callable(getattr(balancemix.labels.noise, name))
+        assert callable(getattr(balancemix.noise, name))
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))

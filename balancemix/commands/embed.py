@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> None:
     from balancemix.devices import check_device
     from balancemix.embedding import embed, working_file
     from balancemix.errors import InputError
-    from balancemix.model import build_embedder, input_size, normalisation
+    from balancemix.models.classifier import build_embedder, input_size, normalisation
 
     name = arguments.backbone
     out = arguments.out or Path(f"{arguments.data.resolve().name}-{name}.npz")

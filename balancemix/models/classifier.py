@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from balancemix.errors import InputError
-from balancemix.ml_decoder import MLDecoder
-from balancemix.pretrained import fetchable, lite0_state
-from balancemix.query2label import Query2Label
+from balancemix.models.backbones import fetchable, lite0_state
+from balancemix.models.ml_decoder import MLDecoder
+from balancemix.models.query2label import Query2Label
 from balancemix.wording import suggest
 
 if TYPE_CHECKING:
