@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from balancemix import losses
     from balancemix.errors import InputError
     from balancemix.findings import audit
+    from balancemix.judge.noise_rates import estimate_noise_rates
     from balancemix.labels import noise
     from balancemix.labels.mixtures import clean_probability
     from balancemix.labels.table import LabelTable, Status
     from balancemix.methods import BCE, METHODS, BalanceMix, Method, Mixup
     from balancemix.metrics import average_precision
     from balancemix.mixing import draw_lambda, mix
-    from balancemix.noise_rates import estimate_noise_rates
     from balancemix.plan import Plan
     from balancemix.prediction import predict
     from balancemix.sampling import minority_odds
@@ -65,7 +65,7 @@ _HOME = {
     "average_precision": "metrics",
     "draw_lambda": "mixing",
     "mix": "mixing",
-    "estimate_noise_rates": "noise_rates",
+    "estimate_noise_rates": "judge.noise_rates",
     "Plan": "plan",
     "minority_odds": "sampling",
     "fit": "train",

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from balancemix.data.dataset import Rows
-from balancemix.evidence import FEWEST, Evidence, weigh
+from balancemix.judge.held_out import FEWEST, Evidence, weigh
 from balancemix.methods import Mixup
 from balancemix.methods.base import warm_epochs
 from balancemix.plan import Plan

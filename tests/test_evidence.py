@@ -9,7 +9,7 @@ from torch import nn
 
 from balancemix import pilot
 from balancemix.data import FeatureRows
-from balancemix.evidence import Evidence, weigh
+from balancemix.judge.held_out import Evidence, weigh
 from balancemix.labels.noise import parse
 from balancemix.methods import BalanceMix
 from balancemix.pilot import explore

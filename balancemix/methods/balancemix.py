@@ -28,7 +28,7 @@ import torch
 from torch import Tensor, nn
 
 from balancemix import distributed
-from balancemix.evidence import Evidence
+from balancemix.judge.held_out import Evidence
 from balancemix.labels.chunks import chunks
 from balancemix.labels.mixtures import Fit, Guard, Mixtures
 from balancemix.labels.table import RelabelWeight, manage

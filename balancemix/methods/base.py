@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from balancemix import losses
-from balancemix.evidence import Evidence
+from balancemix.judge.held_out import Evidence
 from balancemix.labels.table import LabelTable
 from balancemix.sampling import Batches
 from balancemix.sharing import Part

@@ -32,11 +32,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from balancemix.labels.table import Status
-from balancemix.methods.base import Input, checked, first_view, require, warm_epochs
-from balancemix.methods.mixup import Mixup
-from balancemix.mixing import draw_lambda, mix
-from balancemix.noise_rates import (
+from balancemix.judge.noise_rates import (
     NoiseRates,
     Side,
     estimate_noise_rates,
@@ -44,6 +40,10 @@ from balancemix.noise_rates import (
     pick,
     scaled_losses,
 )
+from balancemix.labels.table import Status
+from balancemix.methods.base import Input, checked, first_view, require, warm_epochs
+from balancemix.methods.mixup import Mixup
+from balancemix.mixing import draw_lambda, mix
 from balancemix.stream import Said
 
 _REMEMBERED = 5  # epochs whose losses are averaged

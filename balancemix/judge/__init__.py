@@ -1,0 +1,1 @@
+"""How wrong are the labels? Asked of something that did not learn them."""
