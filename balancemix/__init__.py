@@ -10,19 +10,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from balancemix import losses
     from balancemix.errors import InputError
     from balancemix.findings import audit
     from balancemix.judge.noise_rates import estimate_noise_rates
     from balancemix.labels import noise
     from balancemix.labels.mixtures import clean_probability
     from balancemix.labels.table import LabelTable, Status
-    from balancemix.methods import BCE, METHODS, BalanceMix, Method, Mixup
+    from balancemix.methods import BCE, METHODS, BalanceMix, Method, Mixup, losses
+    from balancemix.methods.mixing import draw_lambda, mix
+    from balancemix.methods.sampling import minority_odds
     from balancemix.metrics import average_precision
-    from balancemix.mixing import draw_lambda, mix
     from balancemix.plan import Plan
     from balancemix.prediction import predict
-    from balancemix.sampling import minority_odds
     from balancemix.train import fit
 
 __version__ = "0.1.0"
@@ -63,15 +62,15 @@ _HOME = {
     "Method": "methods",
     "Mixup": "methods",
     "average_precision": "metrics",
-    "draw_lambda": "mixing",
-    "mix": "mixing",
+    "draw_lambda": "methods.mixing",
+    "mix": "methods.mixing",
     "estimate_noise_rates": "judge.noise_rates",
     "Plan": "plan",
-    "minority_odds": "sampling",
+    "minority_odds": "methods.sampling",
     "fit": "train",
 }
 _MODULES = {
-    "losses": "losses",
+    "losses": "methods.losses",
     "noise": "labels.noise",
 }
 

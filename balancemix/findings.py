@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from balancemix.labels.mixtures import clean_probability
-from balancemix.losses import bce_of_confidence
+from balancemix.methods.losses import bce_of_confidence
 
 
 @dataclass(frozen=True)

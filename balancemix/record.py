@@ -13,7 +13,7 @@ from torch import Tensor
 from balancemix.findings import Finding, audit, table_clean
 from balancemix.labels.classes import Groups, class_counts, class_groups
 from balancemix.labels.mixtures import Mixtures, fit_mixtures
-from balancemix.losses import bce_of_confidence
+from balancemix.methods.losses import bce_of_confidence
 from balancemix.metrics import average_precision
 from balancemix.plan import Plan
 from balancemix.run import Run

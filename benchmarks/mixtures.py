@@ -22,7 +22,7 @@ from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
 from balancemix.labels.mixtures import Mixtures, clean_probability, fit_mixtures
-from balancemix.losses import bce_of_confidence
+from balancemix.methods.losses import bce_of_confidence
 from balancemix.progress import Progress, progress
 
 CASES = {(82_081, 80): 100, (20_000, 1_000): 150}  # rows × classes: how many times as fast

@@ -13,8 +13,8 @@ from balancemix.data import FeatureRows
 from balancemix.labels.table import Status
 from balancemix.methods import CoTeaching, Mixup
 from balancemix.methods.coteaching import Peers, SideBySide, find_peers, partners
+from balancemix.methods.mixing import draw_lambda
 from balancemix.metrics import evaluate
-from balancemix.mixing import draw_lambda
 from balancemix.plan import Plan
 from balancemix.prediction import predict
 from balancemix.train import fit

@@ -11,7 +11,7 @@ from balancemix import distributed
 from balancemix.labels.table import Status
 from balancemix.methods import LLR, LLCp, LLCt
 from balancemix.methods.large_loss import largest
-from balancemix.mixing import draw_lambda
+from balancemix.methods.mixing import draw_lambda
 from tests.reference import losses as reference
 from tests.test_methods import Echo, Training, make_data
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from balancemix.losses import asl, bce, bce_of_confidence, entropy, focal, hill, sides, splc
+from balancemix.methods.losses import asl, bce, bce_of_confidence, entropy, focal, hill, sides, splc
 from tests.reference import balancemix as reference
 from tests.reference import losses as literal
 

@@ -13,7 +13,7 @@ from balancemix import distributed
 from balancemix.labels.mixtures import Mixtures
 from balancemix.labels.table import Status
 from balancemix.methods import BCE, METHODS, BalanceMix, Mixup
-from balancemix.mixing import draw_lambda
+from balancemix.methods.mixing import draw_lambda
 from balancemix.prediction import evaluating, predict, predict_logits
 from tests.reference import balancemix as reference
 

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balancemix.losses import bce
-from balancemix.mixing import draw_lambda, mix
+from balancemix.methods.losses import bce
+from balancemix.methods.mixing import draw_lambda, mix
 from tests.reference import balancemix as reference
 
 

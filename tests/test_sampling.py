@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from balancemix import distributed, sampling
+from balancemix import distributed
 from balancemix.labels.table import LabelTable
-from balancemix.methods import BCE
-from balancemix.sampling import (
+from balancemix.methods import BCE, sampling
+from balancemix.methods.sampling import (
     Batches,
     draw,
     effective_rows,

@@ -6,9 +6,9 @@ from torch import nn
 
 from balancemix.data.loading import Loader
 from balancemix.methods import BCE
-from balancemix.mixing import draw_lambda
+from balancemix.methods.mixing import draw_lambda
+from balancemix.methods.sampling import Batches
 from balancemix.models.batchnorm import SharedBatchNorm, share_statistics
-from balancemix.sampling import Batches
 from balancemix.sharing import Part, Share
 
 from . import together

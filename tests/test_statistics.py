@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balancemix.labels.mixtures import Guard, fit_mixtures
-from balancemix.losses import bce_of_confidence
-from balancemix.sampling import minority_odds, odds_of_rows
-from balancemix.statistics import Statistics, over_positives
+from balancemix.methods.losses import bce_of_confidence
+from balancemix.methods.sampling import minority_odds, odds_of_rows
+from balancemix.methods.statistics import Statistics, over_positives
 from tests.reference import balancemix as reference
 
 

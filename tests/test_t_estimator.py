@@ -11,7 +11,7 @@ from balancemix.cli import main
 from balancemix.judge.noise_rates import NoiseRates, dual_t_rates, importance, scaled_losses
 from balancemix.labels.table import Status
 from balancemix.methods import Mixup, TEstimator
-from balancemix.mixing import draw_lambda
+from balancemix.methods.mixing import draw_lambda
 from tests.reference import t_estimator as reference
 from tests.test_methods import EPOCHS, SIZE, K, Training, make_data, make_method, make_model
 

@@ -32,13 +32,13 @@ from balancemix.judge.held_out import Evidence
 from balancemix.labels.chunks import chunks
 from balancemix.labels.mixtures import Fit, Guard, Mixtures
 from balancemix.labels.table import RelabelWeight, manage
-from balancemix.losses import asl, bce, bce_of_confidence, focal
 from balancemix.methods.base import Input, Method, first_view, require, warm_epochs
-from balancemix.mixing import draw_lambda, mix
+from balancemix.methods.losses import asl, bce, bce_of_confidence, focal
+from balancemix.methods.mixing import draw_lambda, mix
+from balancemix.methods.sampling import Score, effective_rows, odds_of_scores, row_scores
+from balancemix.methods.statistics import Statistics
+from balancemix.methods.stream import Said, by_batches
 from balancemix.prediction import evaluating
-from balancemix.sampling import Score, effective_rows, odds_of_scores, row_scores
-from balancemix.statistics import Statistics
-from balancemix.stream import Said, by_batches
 
 
 @dataclass(kw_only=True)

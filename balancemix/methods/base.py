@@ -11,12 +11,12 @@ from typing import Any, Literal, Self
 import torch
 from torch import Tensor, nn
 
-from balancemix import losses
 from balancemix.judge.held_out import Evidence
 from balancemix.labels.table import LabelTable
-from balancemix.sampling import Batches
+from balancemix.methods import losses
+from balancemix.methods.sampling import Batches
+from balancemix.methods.stream import Said, as_matrix
 from balancemix.sharing import Part
-from balancemix.stream import Said, as_matrix
 
 Reduction = Literal["sum", "mean"]
 Input = Tensor | Sequence[Tensor]  # a batch, or one batch for each view of the same rows

@@ -35,13 +35,13 @@ from torch import Tensor, nn
 
 from balancemix.labels.mixtures import Fit, Guard, fit_mixtures
 from balancemix.labels.table import Status
-from balancemix.losses import bce_of_confidence
 from balancemix.methods.base import Input, checked, first_view, require, warm_epochs
+from balancemix.methods.losses import bce_of_confidence
+from balancemix.methods.mixing import draw_lambda, mix
 from balancemix.methods.mixup import Mixup
-from balancemix.mixing import draw_lambda, mix
-from balancemix.sampling import Batches
+from balancemix.methods.sampling import Batches
+from balancemix.methods.stream import Said
 from balancemix.sharing import Part
-from balancemix.stream import Said
 
 
 class Peers(nn.Module):

@@ -28,11 +28,11 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from balancemix import losses
 from balancemix.labels.table import Status
+from balancemix.methods import losses
 from balancemix.methods.base import Input, checked, first_view, require
 from balancemix.methods.mixup import Mixup
-from balancemix.stream import Said
+from balancemix.methods.stream import Said
 
 
 def least_confident(confidence: Tensor, unknown: Tensor, count: Tensor) -> Tensor:

@@ -25,11 +25,12 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from balancemix import distributed, losses
+from balancemix import distributed
 from balancemix.labels.table import Status
+from balancemix.methods import losses
 from balancemix.methods.base import Input, first_view, require
 from balancemix.methods.mixup import Mixup
-from balancemix.stream import Said
+from balancemix.methods.stream import Said
 
 
 def largest(values: Tensor, unobserved: Tensor, count: int) -> Tensor:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from balancemix.methods.base import Input, Method, first_view
-from balancemix.mixing import draw_lambda, mix
+from balancemix.methods.mixing import draw_lambda, mix
 
 
 @dataclass(kw_only=True)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from balancemix import losses
+from balancemix.methods import losses
 from balancemix.methods.base import require
 from balancemix.methods.mixup import Mixup
 

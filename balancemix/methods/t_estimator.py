@@ -42,9 +42,9 @@ from balancemix.judge.noise_rates import (
 )
 from balancemix.labels.table import Status
 from balancemix.methods.base import Input, checked, first_view, require, warm_epochs
+from balancemix.methods.mixing import draw_lambda, mix
 from balancemix.methods.mixup import Mixup
-from balancemix.mixing import draw_lambda, mix
-from balancemix.stream import Said
+from balancemix.methods.stream import Said
 
 _REMEMBERED = 5  # epochs whose losses are averaged
 

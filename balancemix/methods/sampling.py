@@ -12,8 +12,8 @@ from torch.utils.data import Sampler
 
 from balancemix import distributed
 from balancemix.labels.chunks import chunks
+from balancemix.methods.statistics import Statistics, over_positives
 from balancemix.sharing import Part, Share
-from balancemix.statistics import Statistics, over_positives
 
 if TYPE_CHECKING:
     from balancemix.methods.base import Method

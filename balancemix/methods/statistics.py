@@ -19,7 +19,7 @@ from balancemix.labels.histogram import (
     empty_histogram,
 )
 from balancemix.labels.mixtures import Fit, Mixtures, fit_histogram
-from balancemix.losses import bce_of_confidence, widened
+from balancemix.methods.losses import bce_of_confidence, widened
 
 _UNIT = 1 << 34  # confidences are added up as integers: 2²⁸ rows, the most, stay within 63 bits
 
