@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from balancemix.errors import InputError
+    from balancemix.evaluation.metrics import average_precision
     from balancemix.findings import audit
     from balancemix.judge.noise_rates import estimate_noise_rates
     from balancemix.labels import noise
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from balancemix.methods import BCE, METHODS, BalanceMix, Method, Mixup, losses
     from balancemix.methods.mixing import draw_lambda, mix
     from balancemix.methods.sampling import minority_odds
-    from balancemix.metrics import average_precision
     from balancemix.plan import Plan
     from balancemix.prediction import predict
     from balancemix.train import fit
@@ -61,7 +61,7 @@ _HOME = {
     "BalanceMix": "methods",
     "Method": "methods",
     "Mixup": "methods",
-    "average_precision": "metrics",
+    "average_precision": "evaluation.metrics",
     "draw_lambda": "methods.mixing",
     "mix": "methods.mixing",
     "estimate_noise_rates": "judge.noise_rates",

@@ -29,17 +29,17 @@ from balancemix.data.dataset import ImageRows, Rows
 from balancemix.data.loading import Loader
 from balancemix.engine import Engine
 from balancemix.errors import InputError
+from balancemix.evaluation.metrics import average_precision, evaluate
+from balancemix.evaluation.selection import table_quality
 from balancemix.labels.classes import Groups, class_counts, class_groups
 from balancemix.labels.table import LabelTable
 from balancemix.methods import Method
 from balancemix.methods.sampling import epoch_seed, upsampling
 from balancemix.methods.stream import Said
-from balancemix.metrics import average_precision, evaluate
 from balancemix.plan import Plan
 from balancemix.prediction import predict, predict_logits, predictions
 from balancemix.progress import Progress, Silent
 from balancemix.run import Run, pack, unpack
-from balancemix.selection import table_quality
 
 Metrics = dict[str, Any]
 

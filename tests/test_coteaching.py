@@ -10,11 +10,11 @@ from torch.optim.swa_utils import AveragedModel
 
 from balancemix.cli import main
 from balancemix.data import FeatureRows
+from balancemix.evaluation.metrics import evaluate
 from balancemix.labels.table import Status
 from balancemix.methods import CoTeaching, Mixup
 from balancemix.methods.coteaching import Peers, SideBySide, find_peers, partners
 from balancemix.methods.mixing import draw_lambda
-from balancemix.metrics import evaluate
 from balancemix.plan import Plan
 from balancemix.prediction import predict
 from balancemix.train import fit

@@ -4,13 +4,13 @@ import pytest
 import torch
 
 from balancemix.data.loading import Loader
+from balancemix.evaluation.metrics import average_precision
 from balancemix.labels.mixtures import clean_probability
 from balancemix.labels.table import manage
 from balancemix.methods import METHODS, BalanceMix
 from balancemix.methods.losses import bce_of_confidence
 from balancemix.methods.sampling import minority_odds, odds_of_rows
 from balancemix.methods.statistics import Statistics
-from balancemix.metrics import average_precision
 from balancemix.plan import make_method
 from balancemix.prediction import predictions
 from tests import together

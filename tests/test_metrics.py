@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from balancemix.metrics import average_precision, evaluate, f1_scores, mean_average_precision
+from balancemix.evaluation.metrics import (
+    average_precision,
+    evaluate,
+    f1_scores,
+    mean_average_precision,
+)
 from tests.reference import metrics as reference
 
 ORACLES = {"sklearn": reference.ap_sklearn, "raw": reference.ap_raw, "voc": reference.ap_voc}

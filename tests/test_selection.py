@@ -8,8 +8,8 @@ from hypothesis import given as drawn_from
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from balancemix.evaluation.selection import selection_quality, table_quality
 from balancemix.labels.table import LabelTable, Status
-from balancemix.selection import selection_quality, table_quality
 from tests.reference import metrics as reference
 
 

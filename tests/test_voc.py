@@ -9,12 +9,12 @@ import pytest
 import torch
 from PIL import Image
 
-from balancemix import metrics
 from balancemix.cli import main
 from balancemix.data import load, voc
 from balancemix.data.dataset import Rows
 from balancemix.data.splits import divide
 from balancemix.errors import InputError
+from balancemix.evaluation import metrics
 from balancemix.experiment import load_rows
 from balancemix.labels.classes import imbalance
 from balancemix.plan import Plan

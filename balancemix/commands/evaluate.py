@@ -33,9 +33,9 @@ def run(arguments: argparse.Namespace) -> None:
 
     from balancemix.commands.tables import console, make_table
     from balancemix.errors import InputError
+    from balancemix.evaluation.metrics import average_precision, evaluate
     from balancemix.experiment import load_rows, trained_model
     from balancemix.labels.classes import class_groups
-    from balancemix.metrics import average_precision, evaluate
     from balancemix.prediction import predict_logits
     from balancemix.progress import progress
     from balancemix.run import Run

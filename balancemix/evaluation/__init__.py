@@ -1,0 +1,1 @@
+"""How good are predictions, and how good were the decisions on labels?"""
