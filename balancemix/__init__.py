@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from balancemix.methods import BCE, METHODS, BalanceMix, Method, Mixup, losses
     from balancemix.methods.mixing import draw_lambda, mix
     from balancemix.methods.sampling import minority_odds
-    from balancemix.plan import Plan
+    from balancemix.plan.plan import Plan
     from balancemix.prediction import predict
     from balancemix.train import fit
 
@@ -65,7 +65,7 @@ _HOME = {
     "draw_lambda": "methods.mixing",
     "mix": "methods.mixing",
     "estimate_noise_rates": "judge.noise_rates",
-    "Plan": "plan",
+    "Plan": "plan.plan",
     "minority_odds": "methods.sampling",
     "fit": "train",
 }

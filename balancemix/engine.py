@@ -18,8 +18,8 @@ from balancemix import distributed
 from balancemix.allocator import keep_freed_memory
 from balancemix.devices import check_device, prepare_bf16
 from balancemix.models.batchnorm import level_statistics, share_statistics
-from balancemix.plan import Plan, TrainPlan
-from balancemix.settings import flat
+from balancemix.plan.plan import Plan, TrainPlan
+from balancemix.plan.settings import flat
 
 if TYPE_CHECKING:
     from balancemix.run import Run

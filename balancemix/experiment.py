@@ -22,7 +22,7 @@ from balancemix.errors import InputError
 from balancemix.labels import noise
 from balancemix.labels.classes import class_counts
 from balancemix.models.classifier import UNPOOLED, begin_at_frequencies, build_model, normalisation
-from balancemix.plan import Plan
+from balancemix.plan.plan import Plan
 from balancemix.progress import Progress
 from balancemix.run import Run
 from balancemix.train import Metrics, fit

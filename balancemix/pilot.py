@@ -14,7 +14,7 @@ from balancemix.data.dataset import Rows
 from balancemix.judge.held_out import FEWEST, Evidence, weigh
 from balancemix.methods import Mixup
 from balancemix.methods.base import warm_epochs
-from balancemix.plan import Plan
+from balancemix.plan.plan import Plan
 from balancemix.prediction import predict
 from balancemix.progress import Progress
 

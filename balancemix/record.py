@@ -15,9 +15,9 @@ from balancemix.findings import Finding, audit, table_clean
 from balancemix.labels.classes import Groups, class_counts, class_groups
 from balancemix.labels.mixtures import Mixtures, fit_mixtures
 from balancemix.methods.losses import bce_of_confidence
-from balancemix.plan import Plan
+from balancemix.plan.plan import Plan
+from balancemix.plan.settings import flat
 from balancemix.run import Run
-from balancemix.settings import flat
 
 
 @dataclass(frozen=True)

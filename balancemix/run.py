@@ -25,7 +25,7 @@ from torch import Tensor
 
 from balancemix import distributed, files
 from balancemix.errors import InputError
-from balancemix.plan import Plan, read_tree
+from balancemix.plan.plan import Plan, read_tree
 
 FILES = (
     "plan.json",

@@ -36,7 +36,7 @@ from balancemix.labels.table import LabelTable
 from balancemix.methods import Method
 from balancemix.methods.sampling import epoch_seed, upsampling
 from balancemix.methods.stream import Said
-from balancemix.plan import Plan
+from balancemix.plan.plan import Plan
 from balancemix.prediction import predict, predict_logits, predictions
 from balancemix.progress import Progress, Silent
 from balancemix.run import Run, pack, unpack

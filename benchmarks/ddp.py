@@ -22,7 +22,7 @@ from balancemix import distributed
 from balancemix.data import FeatureRows
 from balancemix.labels.table import LabelTable
 from balancemix.models.classifier import build_model
-from balancemix.plan import Plan
+from balancemix.plan.plan import Plan
 from balancemix.train import fit
 
 CLASSES, WIDTH = 20, 256

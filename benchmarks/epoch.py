@@ -30,7 +30,7 @@ from balancemix.data import FeatureRows, ImageRows, Rows
 from balancemix.engine import Engine
 from balancemix.experiment import make_model
 from balancemix.models.classifier import Classifier
-from balancemix.plan import Plan
+from balancemix.plan.plan import Plan
 from balancemix.progress import progress
 
 CLASSES = [f"class {k}" for k in range(80)]

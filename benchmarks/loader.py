@@ -25,7 +25,7 @@ from balancemix.data.dataset import IMAGENET_MEAN, IMAGENET_STD, ImageRows
 from balancemix.data.loading import Loader
 from balancemix.methods import BCE
 from balancemix.models.classifier import build_model
-from balancemix.plan import Plan
+from balancemix.plan.plan import Plan
 from balancemix.train import loading_processes
 
 PHOTOS, SIZE, BATCH, ROUNDS = 600, 128, 64, 5

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from balancemix.data import FeatureRows
 from balancemix.labels.table import LabelTable
 from balancemix.methods.statistics import Statistics
-from balancemix.plan import Plan
+from balancemix.plan.plan import Plan
 from balancemix.progress import Silent
 from balancemix.run import Run
 from balancemix.train import fit

@@ -14,7 +14,7 @@ from results import FEATURES, ROOT, put
 from balancemix.bench import read_bench
 from balancemix.experiment import prepare
 from balancemix.paper_tables.results import log, read_results
-from balancemix.plan import Plan, read_tree
+from balancemix.plan.plan import Plan, read_tree
 
 HEAD = (
     "| noise | wrong, found | in truth "

@@ -3,7 +3,7 @@
 from html.parser import HTMLParser
 
 from balancemix.bench import BenchPlan
-from balancemix.settings import read_into
+from balancemix.plan.settings import read_into
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 

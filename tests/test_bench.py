@@ -20,8 +20,8 @@ from balancemix.commands.bench import Overview
 from balancemix.errors import InputError
 from balancemix.methods import METHODS
 from balancemix.paper_tables.beside import paper_scores
+from balancemix.plan.settings import read_into
 from balancemix.presets import summary
-from balancemix.settings import read_into
 from tests.conftest import tiny_arrays
 
 PLAN = """

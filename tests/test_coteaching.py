@@ -15,7 +15,7 @@ from balancemix.labels.table import Status
 from balancemix.methods import CoTeaching, Mixup
 from balancemix.methods.coteaching import Peers, SideBySide, find_peers, partners
 from balancemix.methods.mixing import draw_lambda
-from balancemix.plan import Plan
+from balancemix.plan.plan import Plan
 from balancemix.prediction import predict
 from balancemix.train import fit
 from tests.reference import coteaching as reference

@@ -11,7 +11,7 @@ from balancemix.cli import main
 from balancemix.devices import LIMIT, WITHOUT_AMX, check_precision, prepare_bf16
 from balancemix.errors import InputError
 from balancemix.experiment import prepare
-from balancemix.plan import Plan
+from balancemix.plan.plan import Plan
 from balancemix.train import fit
 from tests.conftest import DYING
 

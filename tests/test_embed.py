@@ -15,7 +15,7 @@ from balancemix.data.stored import channel_statistics
 from balancemix.errors import InputError
 from balancemix.experiment import make_model, prepare
 from balancemix.models.classifier import build_embedder, build_model, normalisation
-from balancemix.plan import Plan
+from balancemix.plan.plan import Plan
 from balancemix.rowfile import RowFile
 
 BACKBONE = "test_resnet"

@@ -13,7 +13,7 @@ from balancemix.judge.held_out import Evidence, weigh
 from balancemix.labels.noise import parse
 from balancemix.methods import BalanceMix
 from balancemix.pilot import explore
-from balancemix.plan import Plan
+from balancemix.plan.plan import Plan
 from balancemix.progress import Silent
 from balancemix.run import Run
 from balancemix.train import fit

@@ -9,7 +9,7 @@ from balancemix.cli import main
 from balancemix.data.splits import HELD_OUT
 from balancemix.errors import InputError
 from balancemix.experiment import prepare
-from balancemix.plan import Plan
+from balancemix.plan.plan import Plan
 
 
 def of(tiny, **data) -> Plan:

@@ -13,8 +13,8 @@ from balancemix.paper_tables.beside import beside_tables, paper_numbers, paper_s
 from balancemix.paper_tables.ranking import ranking_table
 from balancemix.paper_tables.render import csv_rows, latex, markdown
 from balancemix.paper_tables.table import ranks, spearman
+from balancemix.plan.settings import read_into
 from balancemix.ranking import area, rank_methods
-from balancemix.settings import read_into
 from tests.conftest import pretend
 
 

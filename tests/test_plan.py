@@ -4,8 +4,8 @@ import pytest
 
 from balancemix.errors import InputError
 from balancemix.methods import METHODS, BalanceMix
-from balancemix.plan import Plan, make_method, read_tree
-from balancemix.settings import parse_assignment, put
+from balancemix.plan.plan import Plan, make_method, read_tree
+from balancemix.plan.settings import parse_assignment, put
 
 
 def test_a_plan_survives_json_whole():

@@ -9,7 +9,7 @@ import torch
 from balancemix.errors import InputError
 from balancemix.models.classifier import build_model
 from balancemix.models.query2label import Query2Label, sine_positions
-from balancemix.plan import Plan
+from balancemix.plan.plan import Plan
 from tests.reference import query2label as reference
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from balancemix.cli import main
 from balancemix.errors import InputError
-from balancemix.plan import Plan, make_method
+from balancemix.plan.plan import Plan, make_method
 from balancemix.run import Run
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "own-method.md"

@@ -13,7 +13,7 @@ from balancemix.errors import InputError
 from balancemix.experiment import prepare, trained_model
 from balancemix.labels.table import LabelTable
 from balancemix.methods import METHODS
-from balancemix.plan import Plan
+from balancemix.plan.plan import Plan
 from balancemix.prediction import predict
 from balancemix.run import Run
 from balancemix.train import fit

@@ -17,7 +17,7 @@ from balancemix.errors import InputError
 from balancemix.evaluation import metrics
 from balancemix.experiment import load_rows
 from balancemix.labels.classes import imbalance
-from balancemix.plan import Plan
+from balancemix.plan.plan import Plan
 from tests.conftest import SHARED
 
 CLASSES = ["aeroplane", "dog", "train"]  # the last one is also the name of a set of images

@@ -21,7 +21,7 @@ from balancemix.data.dataset import FeatureRows, ImageRows
 from balancemix.engine import Engine
 from balancemix.labels.noise import parse
 from balancemix.methods import METHODS, BalanceMix
-from balancemix.plan import Plan
+from balancemix.plan.plan import Plan
 from balancemix.prediction import predict, predict_logits
 from balancemix.train import fit
 

@@ -144,7 +144,7 @@ def remember(out: Path, plan: BenchPlan) -> None:
     from balancemix.bench import grown
     from balancemix.errors import InputError
     from balancemix.files import write_json
-    from balancemix.plan import read_tree
+    from balancemix.plan.plan import read_tree
 
     path = out / "bench.json"
     if path.exists():

@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> None:
     from balancemix.files import write_text
     from balancemix.findings import audit, score
     from balancemix.pages.demo import render
-    from balancemix.plan import Plan
+    from balancemix.plan.plan import Plan
     from balancemix.progress import progress
     from balancemix.run import Run
     from balancemix.train import fit

@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> None:
     from balancemix.devices import check_device, check_precision
     from balancemix.errors import InputError
     from balancemix.experiment import carry_out, try_out
-    from balancemix.plan import Plan
+    from balancemix.plan.plan import Plan
     from balancemix.progress import progress
 
     stored = stored_plan(arguments)
@@ -141,7 +141,7 @@ def run(arguments: argparse.Namespace) -> None:
 def stored_plan(arguments: argparse.Namespace) -> dict[str, Any]:
     """Read the plan of the run that is to be gone on with, if there is one."""
     from balancemix.errors import InputError
-    from balancemix.plan import read_tree
+    from balancemix.plan.plan import read_tree
 
     if not arguments.resume:
         return {}
@@ -153,9 +153,9 @@ def stored_plan(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def settings(arguments: argparse.Namespace, stored: dict[str, Any]) -> dict[str, Any]:
     """Merge, each over the last: a stored plan to resume, --plan, flags, --set."""
-    from balancemix.plan import read_tree
+    from balancemix.plan.plan import read_tree
+    from balancemix.plan.settings import parse_assignment, put
     from balancemix.presets import presets
-    from balancemix.settings import parse_assignment, put
 
     tree = copy.deepcopy(stored)
     if arguments.plan:

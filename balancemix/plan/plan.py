@@ -20,7 +20,7 @@ from typing import Any, Literal, Self
 from balancemix.errors import InputError
 from balancemix.labels import noise
 from balancemix.methods import METHODS, BalanceMix, Method
-from balancemix.settings import read_into
+from balancemix.plan.settings import read_into
 from balancemix.wording import suggest
 
 
