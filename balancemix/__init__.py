@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from balancemix.methods.mixing import draw_lambda, mix
     from balancemix.methods.sampling import minority_odds
     from balancemix.plan.plan import Plan
-    from balancemix.prediction import predict
-    from balancemix.train import fit
+    from balancemix.training.fit import fit
+    from balancemix.training.predict import predict
 
 __version__ = "0.1.0"
 
@@ -51,7 +51,7 @@ __all__ = [
 
 _HOME = {
     "audit": "findings",
-    "predict": "prediction",
+    "predict": "training.predict",
     "InputError": "errors",
     "clean_probability": "labels.mixtures",
     "LabelTable": "labels.table",
@@ -67,7 +67,7 @@ _HOME = {
     "estimate_noise_rates": "judge.noise_rates",
     "Plan": "plan.plan",
     "minority_odds": "methods.sampling",
-    "fit": "train",
+    "fit": "training.fit",
 }
 _MODULES = {
     "losses": "methods.losses",

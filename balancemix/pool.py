@@ -173,8 +173,8 @@ def work(pipe: Connection[Any, Any]) -> None:
 
 def train_one(pipe: Connection[Any, Any], task: Task) -> None:
     """Train a run as `balancemix train --resume` does, and tell how it ended."""
-    from balancemix.experiment import carry_out
     from balancemix.plan.plan import Plan
+    from balancemix.training.experiment import carry_out
 
     @contextmanager
     def bar(what: str, total: int) -> Iterator[Teller]:

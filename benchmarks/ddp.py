@@ -23,7 +23,7 @@ from balancemix.data import FeatureRows
 from balancemix.labels.table import LabelTable
 from balancemix.models.classifier import build_model
 from balancemix.plan.plan import Plan
-from balancemix.train import fit
+from balancemix.training.fit import fit
 
 CLASSES, WIDTH = 20, 256
 

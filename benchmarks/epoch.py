@@ -25,13 +25,13 @@ from photos import report, write_photos
 from torch import Tensor
 from turns import Enough, Turn, in_turns
 
-import balancemix.train
+import balancemix.training.fit
 from balancemix.data import FeatureRows, ImageRows, Rows
-from balancemix.engine import Engine
-from balancemix.experiment import make_model
 from balancemix.models.classifier import Classifier
 from balancemix.plan.plan import Plan
 from balancemix.progress import progress
+from balancemix.training.engine import Engine
+from balancemix.training.experiment import make_model
 
 CLASSES = [f"class {k}" for k in range(80)]
 # Positives are not left to a pilot, whose epochs would be measured as well.
@@ -118,7 +118,9 @@ def train(case: str, folder: Path, name: str, turn: Turn) -> Tensor:
     }
     plan = Plan.from_tree(tree)
     with watched(turn, yardstick=name == "mixup") as marks, suppress(Enough):
-        balancemix.train.fit(lambda: make_model(plan, rows, pretrained=False), rows, few, plan)
+        balancemix.training.fit.fit(
+            lambda: make_model(plan, rows, pretrained=False), rows, few, plan
+        )
     whole = torch.tensor(marks[: len(marks) // 2 * 2], dtype=torch.float64)
     return whole.view(-1, 2, 2).diff(dim=1)[1:, 0]
 
@@ -158,7 +160,7 @@ def watched(turn: Turn, *, yardstick: bool) -> Iterator[list[tuple[float, float]
         for owner, name in ((Rows, "__getitems__"), (Classifier, "forward"), (Engine, "step")):
             stack.enter_context(patch.object(owner, name, timed(getattr(owner, name))))
         looking = SimpleNamespace(perf_counter=mark)
-        stack.enter_context(patch.object(balancemix.train, "time", looking))
+        stack.enter_context(patch.object(balancemix.training.fit, "time", looking))
         yield marks
 
 

@@ -26,7 +26,7 @@ from balancemix.data.loading import Loader
 from balancemix.methods import BCE
 from balancemix.models.classifier import build_model
 from balancemix.plan.plan import Plan
-from balancemix.train import loading_processes
+from balancemix.training.fit import loading_processes
 
 PHOTOS, SIZE, BATCH, ROUNDS = 600, 128, 64, 5
 ROWS = 82_081

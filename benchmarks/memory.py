@@ -24,7 +24,7 @@ from balancemix.methods.statistics import Statistics
 from balancemix.plan.plan import Plan
 from balancemix.progress import Silent
 from balancemix.run import Run
-from balancemix.train import fit
+from balancemix.training.fit import fit
 
 CASES = {
     "COCO 118287x80": (118_287, 80),

@@ -13,11 +13,11 @@ import torch
 from photos import report
 from turns import fastest
 
-from balancemix.allocator import keep_freed_memory
-from balancemix.devices import prepare_bf16
 from balancemix.models import fold
 from balancemix.models.classifier import build_model
 from balancemix.models.fold import folded
+from balancemix.training.allocator import keep_freed_memory
+from balancemix.training.devices import prepare_bf16
 
 ROUNDS = 8
 

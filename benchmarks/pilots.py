@@ -12,9 +12,9 @@ from pathlib import Path
 from results import FEATURES, ROOT, put
 
 from balancemix.bench import read_bench
-from balancemix.experiment import prepare
 from balancemix.paper_tables.results import log, read_results
 from balancemix.plan.plan import Plan, read_tree
+from balancemix.training.experiment import prepare
 
 HEAD = (
     "| noise | wrong, found | in truth "

@@ -17,8 +17,8 @@ from photos import report, write_photos
 from torchvision.transforms import v2
 from turns import fastest
 
-from balancemix.allocator import keep_freed_memory
 from balancemix.data import ImageRows, images
+from balancemix.training.allocator import keep_freed_memory
 
 ROUNDS = 5
 

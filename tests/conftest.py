@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from balancemix import devices
 from balancemix.bench import BenchPlan, jobs
 from balancemix.errors import InputError
+from balancemix.training import devices
 
 # Small matrices gain nothing from threads, and on busy machines wait for them.
 torch.set_num_threads(1)

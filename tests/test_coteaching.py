@@ -16,8 +16,8 @@ from balancemix.methods import CoTeaching, Mixup
 from balancemix.methods.coteaching import Peers, SideBySide, find_peers, partners
 from balancemix.methods.mixing import draw_lambda
 from balancemix.plan.plan import Plan
-from balancemix.prediction import predict
-from balancemix.train import fit
+from balancemix.training.fit import fit
+from balancemix.training.predict import predict
 from tests.reference import coteaching as reference
 from tests.test_methods import (
     EPOCHS,

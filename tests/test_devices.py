@@ -6,13 +6,13 @@ from functools import cache
 import pytest
 import torch
 
-from balancemix import devices
 from balancemix.cli import main
-from balancemix.devices import LIMIT, WITHOUT_AMX, check_precision, prepare_bf16
 from balancemix.errors import InputError
-from balancemix.experiment import prepare
 from balancemix.plan.plan import Plan
-from balancemix.train import fit
+from balancemix.training import devices
+from balancemix.training.devices import LIMIT, WITHOUT_AMX, check_precision, prepare_bf16
+from balancemix.training.experiment import prepare
+from balancemix.training.fit import fit
 from tests.conftest import DYING
 
 # A copy of this process has pytest loaded, a new one has not.
@@ -166,7 +166,7 @@ def test_the_command_says_so_before_it_reads_or_writes(
     probe, tiny, tmp_path, capsys, monkeypatch, device
 ):
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
-    monkeypatch.setattr("balancemix.experiment.load", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("balancemix.training.experiment.load", lambda *_, **__: 1 / 0)
     probe(DYING)
     before = sorted(tmp_path.rglob("*"))
     call = ["train", str(tiny), "--precision", "bf16", "--device", device]

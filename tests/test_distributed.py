@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from balancemix.labels.table import LabelTable
-from balancemix.prediction import predict_logits
+from balancemix.training.predict import predict_logits
 
 from . import together
 from .processes import TOGETHER, launch, two

@@ -7,16 +7,16 @@ import pytest
 import torch
 from PIL import Image
 
-from balancemix import embedding
 from balancemix.cli import main
 from balancemix.data import load, read_images
 from balancemix.data.dataset import FeatureRows
 from balancemix.data.stored import channel_statistics
 from balancemix.errors import InputError
-from balancemix.experiment import make_model, prepare
 from balancemix.models.classifier import build_embedder, build_model, normalisation
 from balancemix.plan.plan import Plan
-from balancemix.rowfile import RowFile
+from balancemix.training import embed
+from balancemix.training.experiment import make_model, prepare
+from balancemix.training.rowfile import RowFile
 
 BACKBONE = "test_resnet"
 COUNT, SIZE, VIEWS = 11, 32, 3
@@ -78,16 +78,16 @@ def test_what_is_stored(photos, embedded):
     torch.testing.assert_close(
         torch.from_numpy(found["features"]).float(), plain, atol=1e-3, rtol=1e-3
     )
-    assert not embedding.working_file(embedded).exists()
+    assert not embed.working_file(embedded).exists()
 
 
 def test_a_view_is_the_seed_s_the_row_s_and_its_own(photos, embedded):
     rows = pixel_rows(photos)
     state = torch.get_rng_state()
-    shots = embedding.Shots(rows, VIEWS, 5)[7]
+    shots = embed.Shots(rows, VIEWS, 5)[7]
     assert torch.equal(torch.get_rng_state(), state)
-    assert torch.equal(embedding.Shots(rows, 1, 5)[7], shots[:2])  # however many there are
-    assert not torch.equal(embedding.Shots(rows, 1, 6)[7][1], shots[1])
+    assert torch.equal(embed.Shots(rows, 1, 5)[7], shots[:2])  # however many there are
+    assert not torch.equal(embed.Shots(rows, 1, 6)[7][1], shots[1])
     x = (shots.float() / 255 - rows.mean.view(3, 1, 1)) / rows.std.view(3, 1, 1)
     with torch.no_grad():
         said = body()(x)
@@ -133,7 +133,7 @@ def test_an_unreadable_image_is_one_line(photos, tmp_path, capsys, workers):
     bad.write_bytes(b"no image")
     rows.store.paths[2] = str(bad)
     with pytest.raises(InputError, match=r"^[^ ]*bad\.png: cannot be read as an image") as caught:
-        embedding.embed(rows, body(), tmp_path / "x.npz", views=0, workers=workers)
+        embed.embed(rows, body(), tmp_path / "x.npz", views=0, workers=workers)
     assert "\n" not in str(caught.value)
     assert main(["embed", str(bad), *TRY]) == 2
     assert "is no folder" in capsys.readouterr().err
@@ -173,7 +173,7 @@ def test_maps(photos, embedded, tmp_path):
         kept = [0] if seen.ndim == 2 else [0, 2, 3]
         torch.testing.assert_close(seen.mean(kept), torch.zeros(seen.shape[1]), atol=1e-3, rtol=0)
     with pytest.raises(InputError, match="gives tokens and no map"):
-        embedding.embed(pixel_rows(photos), Tokens(), tmp_path / "tokens.npz")
+        embed.embed(pixel_rows(photos), Tokens(), tmp_path / "tokens.npz")
 
 
 class Tokens(torch.nn.Module):

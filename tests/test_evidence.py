@@ -7,16 +7,16 @@ import pytest
 import torch
 from torch import nn
 
-from balancemix import pilot
 from balancemix.data import FeatureRows
 from balancemix.judge.held_out import Evidence, weigh
 from balancemix.labels.noise import parse
 from balancemix.methods import BalanceMix
-from balancemix.pilot import explore
 from balancemix.plan.plan import Plan
 from balancemix.progress import Silent
 from balancemix.run import Run
-from balancemix.train import fit
+from balancemix.training import pilot
+from balancemix.training.fit import fit
+from balancemix.training.pilot import explore
 from tests.test_methods import EPOCHS, make_data
 
 

@@ -12,7 +12,7 @@ from balancemix.methods.losses import bce_of_confidence
 from balancemix.methods.sampling import minority_odds, odds_of_rows
 from balancemix.methods.statistics import Statistics
 from balancemix.plan.plan import make_method
-from balancemix.prediction import predictions
+from balancemix.training.predict import predictions
 from tests import together
 from tests.far import FAR, Distance, Far, MixedError, moved
 

@@ -7,7 +7,7 @@ from torch import nn
 
 from balancemix.models import fold
 from balancemix.models.fold import Activated, Evened, folded
-from balancemix.prediction import predict_logits
+from balancemix.training.predict import predict_logits
 
 joining = pytest.mark.skipif(
     not torch.backends.mkldnn.is_available(), reason="this torch is built without oneDNN"

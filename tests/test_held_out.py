@@ -8,8 +8,8 @@ import pytest
 from balancemix.cli import main
 from balancemix.data.splits import HELD_OUT
 from balancemix.errors import InputError
-from balancemix.experiment import prepare
 from balancemix.plan.plan import Plan
+from balancemix.training.experiment import prepare
 
 
 def of(tiny, **data) -> Plan:

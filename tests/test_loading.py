@@ -14,7 +14,7 @@ from torch.utils.data import Dataset
 from balancemix.data import loading
 from balancemix.data.loading import Loader
 from balancemix.errors import InputError
-from balancemix.prediction import predict
+from balancemix.training.predict import predict
 
 from . import together
 

@@ -6,7 +6,7 @@ import torch
 from balancemix.labels.table import LabelTable
 from balancemix.methods import METHODS, BalanceMix
 from balancemix.methods.stream import as_matrix, by_batches
-from balancemix.prediction import predict, predictions
+from balancemix.training.predict import predict, predictions
 from tests.test_methods import EPOCHS, TINY, Rows, make_data, make_model
 
 

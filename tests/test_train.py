@@ -10,13 +10,13 @@ import torch
 
 from balancemix.cli import main
 from balancemix.errors import InputError
-from balancemix.experiment import prepare, trained_model
 from balancemix.labels.table import LabelTable
 from balancemix.methods import METHODS
 from balancemix.plan.plan import Plan
-from balancemix.prediction import predict
 from balancemix.run import Run
-from balancemix.train import fit
+from balancemix.training.experiment import prepare, trained_model
+from balancemix.training.fit import fit
+from balancemix.training.predict import predict
 
 
 def plan_for(path: Path, method: str = "balancemix", **train) -> Plan:

@@ -15,9 +15,9 @@ from balancemix.data.dataset import Rows
 from balancemix.data.splits import divide
 from balancemix.errors import InputError
 from balancemix.evaluation import metrics
-from balancemix.experiment import load_rows
 from balancemix.labels.classes import imbalance
 from balancemix.plan.plan import Plan
+from balancemix.training.experiment import load_rows
 from tests.conftest import SHARED
 
 CLASSES = ["aeroplane", "dog", "train"]  # the last one is also the name of a set of images
@@ -183,7 +183,7 @@ def test_training_and_evaluation_leave_difficult_objects_out(tmp_path, capsys, m
         scored.append(truth.tolist())
         return metrics.evaluate(logits, truth, *rest, **options)
 
-    monkeypatch.setattr("balancemix.train.evaluate", evaluate)
+    monkeypatch.setattr("balancemix.training.fit.evaluate", evaluate)
     call = ["train", str(tmp_path), "--method", "bce", "--epochs", "1", "--batch-size", "3"]
     call += ["--image-size", "32", "--no-pretrained", "--workers", "0", "--noise", "flip:0.2"]
     assert main([*call, "--out", str(tmp_path / "run"), "--json"]) == 0
@@ -193,7 +193,7 @@ def test_training_and_evaluation_leave_difficult_objects_out(tmp_path, capsys, m
         assert arrays["truth"].dtype == np.uint8
     # The one aeroplane ranks below an image in which it is only a difficult object.
     logits = torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [2.0, 1.0, 0.0]])
-    monkeypatch.setattr("balancemix.prediction.predict_logits", lambda *_, **__: logits)
+    monkeypatch.setattr("balancemix.training.predict.predict_logits", lambda *_, **__: logits)
     assert main(["evaluate", str(tmp_path / "run"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["mAP"] == 100
     monkeypatch.undo()

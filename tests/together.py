@@ -18,12 +18,12 @@ from torch.utils.data import DataLoader
 
 from balancemix import cli, distributed
 from balancemix.data.dataset import FeatureRows, ImageRows
-from balancemix.engine import Engine
 from balancemix.labels.noise import parse
 from balancemix.methods import METHODS, BalanceMix
 from balancemix.plan.plan import Plan
-from balancemix.prediction import predict, predict_logits
-from balancemix.train import fit
+from balancemix.training.engine import Engine
+from balancemix.training.fit import fit
+from balancemix.training.predict import predict, predict_logits
 
 ROOT = Path(__file__).resolve().parents[1]
 CLASSES, WIDTH = 6, 10

@@ -31,14 +31,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Train both, print the table, write the page."""
     from balancemix.commands.tables import SCORES, console, make_table, scores
-    from balancemix.experiment import prepare
     from balancemix.files import write_text
     from balancemix.findings import audit, score
     from balancemix.pages.demo import render
     from balancemix.plan.plan import Plan
     from balancemix.progress import progress
     from balancemix.run import Run
-    from balancemix.train import fit
+    from balancemix.training.experiment import prepare
+    from balancemix.training.fit import fit
 
     results: dict[str, Any] = {}
     logs: dict[str, Any] = {}

@@ -52,10 +52,10 @@ def run(arguments: argparse.Namespace) -> None:
     import torch
 
     from balancemix.data import read_images
-    from balancemix.devices import check_device
-    from balancemix.embedding import embed, working_file
     from balancemix.errors import InputError
     from balancemix.models.classifier import build_embedder, input_size, normalisation
+    from balancemix.training.devices import check_device
+    from balancemix.training.embed import embed, working_file
 
     name = arguments.backbone
     out = arguments.out or Path(f"{arguments.data.resolve().name}-{name}.npz")

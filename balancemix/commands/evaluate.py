@@ -34,11 +34,11 @@ def run(arguments: argparse.Namespace) -> None:
     from balancemix.commands.tables import console, make_table
     from balancemix.errors import InputError
     from balancemix.evaluation.metrics import average_precision, evaluate
-    from balancemix.experiment import load_rows, trained_model
     from balancemix.labels.classes import class_groups
-    from balancemix.prediction import predict_logits
     from balancemix.progress import progress
     from balancemix.run import Run
+    from balancemix.training.experiment import load_rows, trained_model
+    from balancemix.training.predict import predict_logits
     from balancemix.wording import suggest
 
     run_ = Run.open(arguments.run_directory)

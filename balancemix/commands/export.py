@@ -29,10 +29,10 @@ def run(arguments: argparse.Namespace) -> None:
     import torch
 
     from balancemix.data.splits import HELD_OUT
-    from balancemix.experiment import load_rows
     from balancemix.files import joined, write_csv
     from balancemix.findings import corrected
     from balancemix.run import Run
+    from balancemix.training.experiment import load_rows
 
     run_ = Run.open(arguments.run_directory)
     record = run_.read_arrays("labels.npz")

@@ -28,11 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Predict and write."""
     from balancemix.data import load_unlabelled
-    from balancemix.experiment import trained_model, viewing
     from balancemix.files import joined, write_arrays, write_csv
-    from balancemix.prediction import predict
     from balancemix.progress import progress
     from balancemix.run import Run
+    from balancemix.training.experiment import trained_model, viewing
+    from balancemix.training.predict import predict
 
     run_ = Run.open(arguments.run_directory)
     classes = run_.read_arrays("labels.npz")["classes"].tolist()

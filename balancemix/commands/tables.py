@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from balancemix.experiment import Experiment
     from balancemix.run import Run
+    from balancemix.training.experiment import Experiment
 
 
 def console() -> Console:

@@ -102,11 +102,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Train."""
     from balancemix import distributed
-    from balancemix.devices import check_device, check_precision
     from balancemix.errors import InputError
-    from balancemix.experiment import carry_out, try_out
     from balancemix.plan.plan import Plan
     from balancemix.progress import progress
+    from balancemix.training.devices import check_device, check_precision
+    from balancemix.training.experiment import carry_out, try_out
 
     stored = stored_plan(arguments)
     wanted = Plan.from_tree(settings(arguments, stored)).train

@@ -38,7 +38,7 @@ from balancemix.methods.mixing import draw_lambda, mix
 from balancemix.methods.sampling import Score, effective_rows, odds_of_scores, row_scores
 from balancemix.methods.statistics import Statistics
 from balancemix.methods.stream import Said, by_batches
-from balancemix.prediction import evaluating
+from balancemix.training.predict import evaluating
 
 
 @dataclass(kw_only=True)

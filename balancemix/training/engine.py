@@ -15,11 +15,11 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from balancemix import distributed
-from balancemix.allocator import keep_freed_memory
-from balancemix.devices import check_device, prepare_bf16
 from balancemix.models.batchnorm import level_statistics, share_statistics
 from balancemix.plan.plan import Plan, TrainPlan
 from balancemix.plan.settings import flat
+from balancemix.training.allocator import keep_freed_memory
+from balancemix.training.devices import check_device, prepare_bf16
 
 if TYPE_CHECKING:
     from balancemix.run import Run

@@ -28,7 +28,7 @@ from balancemix.data.mapped import Blocks, write_stored
 from balancemix.errors import InputError
 from balancemix.models.fold import folded
 from balancemix.progress import progress
-from balancemix.rowfile import RowFile
+from balancemix.training.rowfile import RowFile
 
 Array = npt.NDArray[Any]
 

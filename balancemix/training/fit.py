@@ -24,10 +24,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from balancemix import distributed, pilot
+from balancemix import distributed
 from balancemix.data.dataset import ImageRows, Rows
 from balancemix.data.loading import Loader
-from balancemix.engine import Engine
 from balancemix.errors import InputError
 from balancemix.evaluation.metrics import average_precision, evaluate
 from balancemix.evaluation.selection import table_quality
@@ -37,9 +36,11 @@ from balancemix.methods import Method
 from balancemix.methods.sampling import epoch_seed, upsampling
 from balancemix.methods.stream import Said
 from balancemix.plan.plan import Plan
-from balancemix.prediction import predict, predict_logits, predictions
 from balancemix.progress import Progress, Silent
 from balancemix.run import Run, pack, unpack
+from balancemix.training import pilot
+from balancemix.training.engine import Engine
+from balancemix.training.predict import predict, predict_logits, predictions
 
 Metrics = dict[str, Any]
 

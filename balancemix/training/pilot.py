@@ -15,8 +15,8 @@ from balancemix.judge.held_out import FEWEST, Evidence, weigh
 from balancemix.methods import Mixup
 from balancemix.methods.base import warm_epochs
 from balancemix.plan.plan import Plan
-from balancemix.prediction import predict
 from balancemix.progress import Progress
+from balancemix.training.predict import predict
 
 _UNSEEN = 0.1
 
@@ -29,7 +29,7 @@ def explore(
     What the real training does afterwards does not depend on it but through what is chosen: no
     random number and no weight goes over.
     """
-    from balancemix.train import fit  # which calls this
+    from balancemix.training.fit import fit  # which calls this
 
     kept, seen = _divided(train, plan.seed)
     given = int(kept.labels.sum())

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from balancemix import distributed, pilot
+from balancemix import distributed
 from balancemix.data import FeatureRows, Rows, Splits, load
 from balancemix.data.dry import RandomImages
 from balancemix.data.stored import channel_statistics
@@ -25,7 +25,8 @@ from balancemix.models.classifier import UNPOOLED, begin_at_frequencies, build_m
 from balancemix.plan.plan import Plan
 from balancemix.progress import Progress
 from balancemix.run import Run
-from balancemix.train import Metrics, fit
+from balancemix.training import pilot
+from balancemix.training.fit import Metrics, fit
 
 Bar = Callable[[str, int], AbstractContextManager[Progress]]  # of so many steps, by its name
 

@@ -1,0 +1,1 @@
+"""A plan carried out: the one loop and what it stands on."""
