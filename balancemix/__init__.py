@@ -10,9 +10,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from balancemix.auditing.findings import audit
     from balancemix.errors import InputError
     from balancemix.evaluation.metrics import average_precision
-    from balancemix.findings import audit
     from balancemix.judge.noise_rates import estimate_noise_rates
     from balancemix.labels import noise
     from balancemix.labels.mixtures import clean_probability
@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "audit": "findings",
+    "audit": "auditing.findings",
     "predict": "training.predict",
     "InputError": "errors",
     "clean_probability": "labels.mixtures",

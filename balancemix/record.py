@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from balancemix.auditing.findings import Finding, audit, table_clean
 from balancemix.evaluation.metrics import average_precision
-from balancemix.findings import Finding, audit, table_clean
 from balancemix.labels.classes import Groups, class_counts, class_groups
 from balancemix.labels.mixtures import Mixtures, fit_mixtures
 from balancemix.methods.losses import bce_of_confidence

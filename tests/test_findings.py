@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from balancemix.findings import audit, corrected, score, suspicion, table_clean
+from balancemix.auditing.findings import audit, corrected, score, suspicion, table_clean
 
 
 def planted(rows: int = 400, classes: int = 4):

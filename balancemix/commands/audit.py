@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from balancemix.findings import Finding
+    from balancemix.auditing.findings import Finding
     from balancemix.run import Run
 
 DESCRIPTION = """\
@@ -46,9 +46,9 @@ def run(arguments: argparse.Namespace) -> None:
     """Write the findings and show the worst."""
     import torch
 
+    from balancemix.auditing.findings import score
     from balancemix.commands.tables import show_findings
     from balancemix.files import write_csv
-    from balancemix.findings import score
     from balancemix.run import Run
 
     run_ = Run.open(arguments.run_directory)
@@ -80,7 +80,7 @@ def findings_of(run_: Run, above: float) -> list[Finding]:
     """Audit a run's label table."""
     import torch
 
-    from balancemix.findings import audit, table_clean
+    from balancemix.auditing.findings import audit, table_clean
 
     record = {
         name: torch.from_numpy(array)

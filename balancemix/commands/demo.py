@@ -30,9 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train both, print the table, write the page."""
+    from balancemix.auditing.findings import audit, score
     from balancemix.commands.tables import SCORES, console, make_table, scores
     from balancemix.files import write_text
-    from balancemix.findings import audit, score
     from balancemix.pages.demo import render
     from balancemix.plan.plan import Plan
     from balancemix.progress import progress

@@ -28,9 +28,9 @@ def run(arguments: argparse.Namespace) -> None:
     """Write the corrected labels."""
     import torch
 
+    from balancemix.auditing.findings import corrected
     from balancemix.data.splits import HELD_OUT
     from balancemix.files import joined, write_csv
-    from balancemix.findings import corrected
     from balancemix.run import Run
     from balancemix.training.experiment import load_rows
 

@@ -8,9 +8,9 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from balancemix.auditing.findings import Finding
 from balancemix.data.dataset import Rows
 from balancemix.figures.curves import learning
-from balancemix.findings import Finding
 from balancemix.pages.shell import (
     SCORES,
     document,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import html
 import json
 
+from balancemix.auditing.findings import score, table_clean
 from balancemix.figures import record as drawn
-from balancemix.findings import score, table_clean
 from balancemix.labels.classes import NAMES, imbalance
 from balancemix.pages.shell import (
     SCORES,

@@ -1,0 +1,1 @@
+"""Which labels to fix, and the corrected set."""
