@@ -11,8 +11,8 @@ from pathlib import Path
 
 from results import FEATURES, ROOT, put
 
-from balancemix.bench import read_bench
-from balancemix.paper_tables.results import log, read_results
+from balancemix.bench.plan import read_bench
+from balancemix.bench.scores import log, read_results
 from balancemix.plan.plan import Plan, read_tree
 from balancemix.training.experiment import prepare
 

@@ -13,8 +13,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from balancemix.bench_plans import bench_plans
 from balancemix.files import write_text
+from balancemix.plan.shipped import bench_plans
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "results.md"

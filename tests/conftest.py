@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from balancemix.bench import BenchPlan, jobs
+from balancemix.bench.plan import BenchPlan, jobs
 from balancemix.errors import InputError
 from balancemix.training import devices
 

@@ -2,7 +2,7 @@
 
 from html.parser import HTMLParser
 
-from balancemix.bench import BenchPlan
+from balancemix.bench.plan import BenchPlan
 from balancemix.plan.settings import read_into
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}

@@ -13,15 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from balancemix.bench import BenchPlan, distinct, grown, jobs, read_bench
-from balancemix.bench_plans import bench_plans
+from balancemix.bench.paper import paper_scores
+from balancemix.bench.plan import BenchPlan, distinct, grown, jobs, read_bench
 from balancemix.cli import main
 from balancemix.commands.bench import Overview
 from balancemix.errors import InputError
 from balancemix.methods import METHODS
-from balancemix.paper_tables.beside import paper_scores
 from balancemix.plan.settings import read_into
-from balancemix.presets import summary
+from balancemix.plan.shipped import bench_plans, summary
 from tests.conftest import tiny_arrays
 
 PLAN = """

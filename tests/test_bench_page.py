@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from balancemix.bench.layouts import make_tables
+from balancemix.bench.render import text as written
 from balancemix.figures.look import colours
 from balancemix.pages import bench
-from balancemix.paper_tables import make_tables
-from balancemix.paper_tables.render import text as written
 from tests.conftest import pretend
 from tests.page import Page, planned
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
+from balancemix.bench.ranking import area, from_all_corners, rank
 from balancemix.figures import classes, curves, groups, look, mixtures, pentagon
 from balancemix.labels.mixtures import fit_mixtures
-from balancemix.ranking import area, from_all_corners, rank
 
 PLACES = ("Clean", "Mislabel", "Rand. Flip", "Missing", "Imbal.")
 RANKS = {

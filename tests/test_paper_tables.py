@@ -6,15 +6,15 @@ import re
 
 import pytest
 
-from balancemix.bench import BenchPlan, read_bench
+from balancemix.bench.layouts import make_tables
+from balancemix.bench.paper import beside_tables, paper_numbers, paper_scores
+from balancemix.bench.plan import BenchPlan, read_bench
+from balancemix.bench.rank_table import ranking_table
+from balancemix.bench.ranking import area, rank_methods
+from balancemix.bench.render import csv_rows, latex, markdown, write_tables
+from balancemix.bench.table import Cell, Row, Table, ranks, spearman
 from balancemix.errors import InputError
-from balancemix.paper_tables import Cell, Row, Table, make_tables, write_tables
-from balancemix.paper_tables.beside import beside_tables, paper_numbers, paper_scores
-from balancemix.paper_tables.ranking import ranking_table
-from balancemix.paper_tables.render import csv_rows, latex, markdown
-from balancemix.paper_tables.table import ranks, spearman
 from balancemix.plan.settings import read_into
-from balancemix.ranking import area, rank_methods
 from tests.conftest import pretend
 
 

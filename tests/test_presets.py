@@ -2,7 +2,7 @@ import pytest
 
 from balancemix.cli import main
 from balancemix.plan.plan import Plan, read_tree
-from balancemix.presets import presets, summary
+from balancemix.plan.shipped import presets, summary
 
 NAMES = ["coco2014", "coco2017", "deepfashion", "voc0712"]
 

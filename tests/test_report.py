@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from balancemix.bench import jobs
+from balancemix.bench.plan import jobs
 from balancemix.cli import main
 from tests.conftest import tiny_arrays
 from tests.page import Page, planned

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import rich.table
 
-    from balancemix.bench import BenchPlan, Job
-    from balancemix.paper_tables import Table
+    from balancemix.bench.plan import BenchPlan, Job
+    from balancemix.bench.table import Table
     from balancemix.progress import Progress
 
 DESCRIPTION = """\
@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train what is missing and write the tables; 1 if a run failed."""
-    from balancemix.bench import distinct, jobs
+    from balancemix.bench.plan import distinct, jobs
     from balancemix.errors import InputError
 
     if arguments.list:
@@ -102,10 +102,10 @@ def planned(arguments: argparse.Namespace) -> BenchPlan:
     """Read the plan, with what the flags say instead."""
     import dataclasses
 
-    from balancemix.bench import read_bench
-    from balancemix.bench_plans import bench_plans
+    from balancemix.bench.paper import paper_scores
+    from balancemix.bench.plan import read_bench
     from balancemix.errors import InputError
-    from balancemix.paper_tables.beside import paper_scores
+    from balancemix.plan.shipped import bench_plans
 
     if arguments.plan is None:
         raise InputError(f"name a PLAN: a TOML file, or one of: {', '.join(bench_plans())}")
@@ -141,7 +141,7 @@ def check_data(plan: BenchPlan) -> None:
 
 def remember(out: Path, plan: BenchPlan) -> None:
     """Store the plan, and refuse a directory of another one."""
-    from balancemix.bench import grown
+    from balancemix.bench.plan import grown
     from balancemix.errors import InputError
     from balancemix.files import write_json
     from balancemix.plan.plan import read_tree
@@ -156,7 +156,7 @@ def remember(out: Path, plan: BenchPlan) -> None:
 
 def train(out: Path, missing: list[Job], at_once: int) -> dict[str, str]:
     """Train the missing runs under one bar; return what failed, and why."""
-    from balancemix.pool import Task, train_all
+    from balancemix.bench.pool import Task, train_all
     from balancemix.progress import progress
 
     if not missing:
@@ -226,8 +226,9 @@ class Overview:
 
 def show_tables(out: Path, plan: BenchPlan) -> None:
     """Write every table, and print those that fit a terminal."""
+    from balancemix.bench.layouts import make_tables
+    from balancemix.bench.render import write_tables
     from balancemix.commands.tables import console
-    from balancemix.paper_tables import make_tables, write_tables
 
     tables = make_tables(plan, out / "runs")
     write_tables(out / "tables", tables)
@@ -242,9 +243,9 @@ def on_screen(table: Table, width: int) -> rich.table.Table:
     """Lay a table out for a terminal: its categories as lines, and bare numbers if it is narrow."""
     from rich.markup import escape
 
+    from balancemix.bench.render import plain
+    from balancemix.bench.scores import GROUPS
     from balancemix.commands.tables import make_table
-    from balancemix.paper_tables import plain
-    from balancemix.paper_tables.results import GROUPS
 
     if len(table.columns) * 7 + 20 > width:  # "54.3" and its frame; the file has all groups
         table = table.without(list(GROUPS)[1:])
@@ -268,8 +269,7 @@ def on_screen(table: Table, width: int) -> rich.table.Table:
 
 def show_plans() -> None:
     """Print the shipped plans with their head comments."""
-    from balancemix.bench_plans import bench_plans
-    from balancemix.presets import summary
+    from balancemix.plan.shipped import bench_plans, summary
 
     for name, path in bench_plans().items():
         first, *rest = summary(path)

@@ -155,7 +155,7 @@ def settings(arguments: argparse.Namespace, stored: dict[str, Any]) -> dict[str,
     """Merge, each over the last: a stored plan to resume, --plan, flags, --set."""
     from balancemix.plan.plan import read_tree
     from balancemix.plan.settings import parse_assignment, put
-    from balancemix.presets import presets
+    from balancemix.plan.shipped import presets
 
     tree = copy.deepcopy(stored)
     if arguments.plan:

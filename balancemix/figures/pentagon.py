@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from balancemix.bench.ranking import area
 from balancemix.figures import look
-from balancemix.ranking import area
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

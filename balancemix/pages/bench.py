@@ -9,7 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from balancemix.bench import BenchPlan, Variant, data_slug, distinct, jobs, read_bench, slug
+from balancemix.bench.layouts import by_category, make_tables
+from balancemix.bench.plan import BenchPlan, Variant, data_slug, distinct, jobs, read_bench, slug
+from balancemix.bench.ranking import CORNERS, from_all_corners
+from balancemix.bench.scores import Results, heading, read_results
 from balancemix.errors import InputError
 from balancemix.figures.curves import learning
 from balancemix.figures.look import Line, colours
@@ -25,10 +28,6 @@ from balancemix.pages.shell import (
     table,
 )
 from balancemix.pages.tables import show
-from balancemix.paper_tables import make_tables
-from balancemix.paper_tables.layouts import by_category
-from balancemix.paper_tables.results import Results, heading, read_results
-from balancemix.ranking import CORNERS, from_all_corners
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,9 +6,8 @@ import html
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+from balancemix.bench.table import Cell, Mark, Row, Table
 from balancemix.pages.shell import paragraph
-from balancemix.paper_tables import Cell, Row, Table
-from balancemix.paper_tables.table import Mark
 
 TALL = 24  # rows, beyond which a table scrolls by itself
 

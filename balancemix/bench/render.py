@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from balancemix.bench.table import Cell, Mark, Table
 from balancemix.files import write_csv, write_text
-from balancemix.paper_tables.table import Cell, Mark, Table
 
 SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",

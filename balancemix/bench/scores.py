@@ -9,11 +9,11 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, Literal
 
-from balancemix.bench import BenchPlan, Job, Variant, jobs
+from balancemix.bench.plan import BenchPlan, Job, Variant, jobs
+from balancemix.bench.ranking import Scores
+from balancemix.bench.table import Cell
 from balancemix.errors import InputError
 from balancemix.labels import noise
-from balancemix.paper_tables.table import Cell
-from balancemix.ranking import Scores
 
 When = Literal["last", "best"]
 GROUPS = {"All": "mAP", "Many": "mAP_many", "Medium": "mAP_medium", "Few": "mAP_few"}

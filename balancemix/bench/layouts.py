@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from balancemix.bench import BenchPlan, Layout, Variant, data_slug, slug
+from balancemix.bench.paper import beside_tables, paper_numbers, paper_scores
+from balancemix.bench.plan import BenchPlan, Layout, Variant, data_slug, slug
+from balancemix.bench.rank_table import ranking_table
+from balancemix.bench.scores import GROUPS, Results, When, heading, level, read_results
+from balancemix.bench.table import Cell, Row, Table
 from balancemix.labels import noise
-from balancemix.paper_tables.beside import beside_tables, paper_numbers, paper_scores
-from balancemix.paper_tables.ranking import ranking_table
-from balancemix.paper_tables.results import GROUPS, Results, When, heading, level, read_results
-from balancemix.paper_tables.table import Cell, Row, Table
 
 BOTH: tuple[When, ...] = ("last", "best")
 QUALITY = {  # heading: key in the log, and in the paper's numbers

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from balancemix.paper_tables.table import Cell, Row, Table
-from balancemix.ranking import CORNERS, PERSPECTIVES, Scores, area, mean_of, rank_methods
+from balancemix.bench.ranking import CORNERS, PERSPECTIVES, Scores, area, mean_of, rank_methods
+from balancemix.bench.table import Cell, Row, Table
 
 
 def ranking_table(

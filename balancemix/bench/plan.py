@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from balancemix.bench_plans import bench_plans
 from balancemix.errors import InputError
 from balancemix.labels import noise
 from balancemix.plan.plan import Plan, read_tree
 from balancemix.plan.settings import parse_assignment, put, read_into
+from balancemix.plan.shipped import bench_plans
 from balancemix.wording import suggest
 
 Layout = Literal["paper", "ranking", "beside", "ablation", "selection", "search"]

@@ -8,13 +8,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from balancemix.bench.ranking import Scores
+from balancemix.bench.scores import GROUPS, heading
+from balancemix.bench.table import Cell, Row, Table, ranks, spearman
 from balancemix.errors import InputError
-from balancemix.paper_tables.results import GROUPS, heading
-from balancemix.paper_tables.table import Cell, Row, Table, ranks, spearman
-from balancemix.ranking import Scores
 from balancemix.wording import suggest
 
-FILE = Path(__file__).parent.parent / "paper_numbers.toml"
+FILE = Path(__file__).parent / "paper_numbers.toml"
 NO_SCORES = ("error", "selection")  # tables of the file that are not of mAP
 
 
