@@ -7,8 +7,8 @@ import pytest
 
 from balancemix.bench.layouts import make_tables
 from balancemix.bench.render import text as written
-from balancemix.figures.look import colours
-from balancemix.pages import bench
+from balancemix.report import bench_page
+from balancemix.report.figures.style import colours
 from tests.conftest import pretend
 from tests.page import Page, planned
 
@@ -48,12 +48,12 @@ def wide(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def text(wide) -> str:
-    return bench.render(wide)
+    return bench_page.render(wide)
 
 
 def test_the_numbers_of_the_page_are_those_of_the_tables(wide, text):
     page = Page(text)
-    tables = make_tables(bench.read(wide).plan, wide / "runs")
+    tables = make_tables(bench_page.read(wide).plan, wide / "runs")
     assert len(tables) == 2 * (2 + 3 * 2) + 1
     for table in tables:
         lines = []
@@ -79,11 +79,11 @@ def test_many_tables_fold_and_groups_of_columns_have_one_heading(text):
 def test_the_figures_of_several_data(wide):
     from matplotlib.text import Text
 
-    drawn = dict(bench.figures(wide))
+    drawn = dict(bench_page.figures(wide))
     noises = ("none", "mislabel-0.4", "flip-0.1", "single")
     assert list(drawn) == ["pentagons", *(f"learning-{n}-{d}" for d in "ab" for n in noises)]
     said = [text.get_text() for text in drawn["learning-none-b"].findobj(Text)]
-    results = bench.read(wide)
+    results = bench_page.read(wide)
     cell = results.scores(results.plan.methods[0], "none", "sets/b.npz", "last", "All")
     assert f"BCE <Loss> {cell.number} ({cell.mean + 1:.1f})" in said
     assert "others" in said
@@ -92,13 +92,13 @@ def test_the_figures_of_several_data(wide):
 
 
 def test_of_many_curves_the_first_the_last_and_the_best_are_coloured(wide, text):
-    rows = bench.read(wide).plan.methods
+    rows = bench_page.read(wide).plan.methods
     curves = {row.label: [0.0, 50.0 - k] for k, row in enumerate(rows)}
     told = ["BCE <Loss>", "BCE + Mixup", "BalanceMix", "Focal 0", "Focal 1", "Focal 2"]
-    assert bench.telling(rows, curves) == told
+    assert bench_page.telling(rows, curves) == told
     few = dict(list(curves.items())[:8])
-    assert bench.telling(rows, few) == list(few)
-    lines = bench.row_lines(rows)
+    assert bench_page.telling(rows, few) == list(few)
+    lines = bench_page.row_lines(rows)
     assert len(set(lines.values())) == len(rows)
     assert lines["BalanceMix"] == colours(["balancemix"])["balancemix"]
     assert "In grey: Focal" in text
@@ -119,5 +119,5 @@ def test_a_curve_says_which_rows_were_scored(tmp_path, data, rows):
     plan = planned(data=["a.npz"], methods=[{"name": "bce"}], settings={"data": data})
     pretend(tmp_path / "runs", plan, lambda job, group: 50.0)
     (tmp_path / "bench.json").write_text(json.dumps(plan.tree()))
-    captions = [caption for _, _, caption in bench.learned(bench.read(tmp_path))]
+    captions = [caption for _, _, caption in bench_page.learned(bench_page.read(tmp_path))]
     assert captions[0].startswith(f"Clean: mAP on {rows} rows after each epoch")

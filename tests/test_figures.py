@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from balancemix.bench.ranking import area, from_all_corners, rank
-from balancemix.figures import classes, curves, groups, look, mixtures, pentagon
 from balancemix.labels.mixtures import fit_mixtures
+from balancemix.report.figures import classes, curves, frequency, mixtures, pentagon, style
 
 PLACES = ("Clean", "Mislabel", "Rand. Flip", "Missing", "Imbal.")
 RANKS = {
@@ -49,7 +49,7 @@ def drawn():
     return {
         "pentagons": lambda: pentagon.pentagons(RANKS),
         "overlaid": lambda: pentagon.overlaid(RANKS),
-        "groups": lambda: groups.by_frequency(
+        "groups": lambda: frequency.by_frequency(
             COUNTS, 50 + number / 20, number / 1000, 1 - number / 2000, GROUPS
         ),
         "classes": lambda: classes.distribution(COUNTS, GROUPS, NAMES),
@@ -66,8 +66,8 @@ AXES = {"pentagons": 4, "groups": 2, "upsampling": 2}
 def test_the_same_numbers_give_the_same_bytes(name, tmp_path):
     draw = drawn()[name]
     assert len(draw().axes) == AXES.get(name, 1)
-    look.save(draw(), tmp_path / "once" / "figure-0.4")
-    written = look.save(draw(), tmp_path / "again" / "figure-0.4")
+    style.save(draw(), tmp_path / "once" / "figure-0.4")
+    written = style.save(draw(), tmp_path / "again" / "figure-0.4")
     assert [file.name for file in written] == ["figure-0.4.svg", "figure-0.4.png"]
     for file in written:
         assert file.read_bytes() == (tmp_path / "once" / file.name).read_bytes()
@@ -83,14 +83,14 @@ def test_a_figure_in_a_page_keeps_its_numbers_and_takes_the_page_s_colours():
     from matplotlib.figure import Figure
 
     figure = Figure()
-    figure.text(0.5, 0.5, "1.23456", color=look.INK)
-    text = look.inline(figure, "a", 'a "quoted" name')
+    figure.text(0.5, 0.5, "1.23456", color=style.INK)
+    text = style.inline(figure, "a", 'a "quoted" name')
     assert "1.23456" in text
-    assert f"var(--c1b1f24, {look.INK})" in text
+    assert f"var(--c1b1f24, {style.INK})" in text
     assert "&quot;quoted&quot;" in text
     assert not re.search(r'http|<style|<g id=|width="', text)
-    one = look.inline(curves.learning({"bce": [1.0, 2.0]}), "a", "")
-    other = look.inline(curves.learning({"bce": [1.0, 2.0]}), "b", "")
+    one = style.inline(curves.learning({"bce": [1.0, 2.0]}), "a", "")
+    other = style.inline(curves.learning({"bce": [1.0, 2.0]}), "b", "")
     assert not set(re.findall(r' id="(\w+)"', one)) & set(re.findall(r' id="(\w+)"', other))
 
 
@@ -130,12 +130,12 @@ def test_pentagons_name_methods_areas_perspectives_and_ranks():
 
 def test_pearson_is_taken_between_the_tenths():
     counts = np.arange(20, 0, -1.0)
-    assert [len(part) for part in groups.tenths(counts)] == [2] * 10
+    assert [len(part) for part in frequency.tenths(counts)] == [2] * 10
     ap, sure = np.linspace(90, 10, 20), np.linspace(0.9, 0.1, 20)
-    figure = groups.by_frequency(counts, ap, sure, 1 - sure, {"many": range(20)})
+    figure = frequency.by_frequency(counts, ap, sure, 1 - sure, {"many": range(20)})
     assert "positives: r = 1.00" in said(figure)
     assert "negatives: r = -1.00" in said(figure)
-    assert groups.pearson([1, 2, math.nan], [2, 1, 5]) == pytest.approx(-1)
+    assert frequency.pearson([1, 2, math.nan], [2, 1, 5]) == pytest.approx(-1)
 
 
 def test_learning_says_last_and_best():
@@ -148,18 +148,18 @@ def test_learning_says_last_and_best():
 
 def test_curves_without_a_colour_are_others_and_have_no_name():
     some = {"bce": [1.0, 3.0], "asl": [1.0, 2.0], "hill": [1.0, 1.5]}
-    figure = curves.learning(some, {"asl": (look.BLUE, "-")})
+    figure = curves.learning(some, {"asl": (style.BLUE, "-")})
     text = said(figure)
     assert "asl 2.0 (2.0)" in text
     assert "others" in text
     assert "bce" not in text
     colours = [line.get_color() for line in figure.axes[0].lines if len(line.get_xdata()) == 2]
-    assert sorted(colours) == sorted([look.THIN, look.THIN, look.BLUE])
+    assert sorted(colours) == sorted([style.THIN, style.THIN, style.BLUE])
     assert "others" not in said(curves.learning(some))
 
 
 def test_labels_that_would_overlap_are_moved_apart():
-    moved = look.apart([1.0, 1.1, 1.2, 9.0], 1.0)
+    moved = style.apart([1.0, 1.1, 1.2, 9.0], 1.0)
     assert np.diff(moved) == pytest.approx([1.0, 1.0, 6.9])
     assert sum(moved) == pytest.approx(12.3)  # no more than it takes
 

@@ -33,9 +33,9 @@ def run(arguments: argparse.Namespace) -> None:
     from balancemix.auditing.findings import audit, score
     from balancemix.commands.tables import SCORES, console, make_table, scores
     from balancemix.files import write_text
-    from balancemix.pages.demo import render
     from balancemix.plan.plan import Plan
     from balancemix.progress import progress
+    from balancemix.report.gallery import render
     from balancemix.run import Run
     from balancemix.training.experiment import prepare
     from balancemix.training.fit import fit

@@ -39,20 +39,20 @@ def run(arguments: argparse.Namespace) -> None:
     if out.is_dir():
         raise InputError(f"--out {out}: is a directory; name the page to write, e.g. report.html")
     if (folder / "bench.json").is_file():
-        from balancemix.pages import bench
+        from balancemix.report import bench_page
 
-        page, figures = bench.render(folder), bench.figures(folder)
+        page, figures = bench_page.render(folder), bench_page.figures(folder)
     else:
-        from balancemix.figures.record import every
-        from balancemix.pages import run as of_run
-        from balancemix.record import Record
+        from balancemix.report import run_page as of_run
+        from balancemix.report.figures.run import every
+        from balancemix.report.summary import Record
         from balancemix.run import Run
 
         record = Record.read(Run.open(folder))
         page, figures = of_run.render(record), every(record)
     write_text(out, page)
     if arguments.figures is not None:
-        from balancemix.figures.look import save
+        from balancemix.report.figures.style import save
 
         for name, figure in figures:
             save(figure, arguments.figures / name)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from balancemix.bench.ranking import area
-from balancemix.figures import look
+from balancemix.report.figures import style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 Ranks = Mapping[str, Mapping[str, float]]
 
 
-@look.styled
+@style.styled
 def pentagons(ranks: Ranks, columns: int = 3) -> Figure:
     """Draw one pentagon a method, the largest first, from {method: {perspective: rank}}."""
     sizes, methods = areas(ranks), among(ranks)
     order = sorted(sizes, key=lambda name: -sizes[name])
     columns = min(columns if len(order) > 4 else 2, len(order))
     rows = math.ceil(len(order) / columns)
-    figure, every = look.sheet(
+    figure, every = style.sheet(
         5.6 / columns * rows, rows, columns, subplot_kw={"projection": "polar"}
     )
     for axes in every[len(order) :]:
         axes.set_visible(False)
     best = sizes[order[0]]
     for axes, name in zip(every, order, strict=False):
-        colour = look.BLUE if sizes[name] == best else look.FAINT
+        colour = style.BLUE if sizes[name] == best else style.FAINT
         _grid(axes, {place: f"{place}\n#{rank:g}" for place, rank in ranks[name].items()}, methods)
         _outline(axes, ranks[name], methods, colour, fill=True)
         # Above it, not in it: a small pentagon would vanish behind its own area.
@@ -38,13 +38,13 @@ def pentagons(ranks: Ranks, columns: int = 3) -> Figure:
     return figure
 
 
-@look.styled
+@style.styled
 def overlaid(ranks: Ranks) -> Figure:
     """Draw the methods' pentagons over one another, the areas in the legend."""
     sizes, methods = areas(ranks), among(ranks)
-    figure, (axes,) = look.sheet(3.6, subplot_kw={"projection": "polar"})
+    figure, (axes,) = style.sheet(3.6, subplot_kw={"projection": "polar"})
     _grid(axes, {place: place for place in next(iter(ranks.values()))}, methods)
-    lines = look.colours(list(ranks))
+    lines = style.colours(list(ranks))
     for name in sorted(sizes, key=lambda name: -sizes[name]):
         colour, dash = lines[name]
         label = f"{name}  {sizes[name]:.0%}"
@@ -77,15 +77,15 @@ def _grid(axes: Any, corners: Mapping[str, str], methods: int) -> None:
     angles = _angles(len(corners))
     for reach in range(1, methods + 1):
         wide = 1.0 if reach == methods else 0.5
-        axes.plot([*angles, angles[0]], [reach] * (len(angles) + 1), color=look.GRID, lw=wide)
+        axes.plot([*angles, angles[0]], [reach] * (len(angles) + 1), color=style.GRID, lw=wide)
     for angle, said in zip(angles, corners.values(), strict=True):
-        axes.plot([angle, angle], [0, methods], color=look.GRID, lw=0.5)
+        axes.plot([angle, angle], [0, methods], color=style.GRID, lw=0.5)
         side = math.sin(angle)
         across = "center" if abs(side) < 0.2 else ("left" if side > 0 else "right")
         up = "bottom" if math.cos(angle) > 0.8 else ("top" if math.cos(angle) < -0.5 else "center")
         axes.text(
             angle, methods * (1.12 if up == "center" else 1.06), said, ha=across, va=up,
-            fontsize=7.5, color=look.FAINT, linespacing=1.05,
+            fontsize=7.5, color=style.FAINT, linespacing=1.05,
         )  # fmt: skip
 
 

@@ -14,10 +14,10 @@ from balancemix.bench.plan import BenchPlan, Variant, data_slug, distinct, jobs,
 from balancemix.bench.ranking import CORNERS, from_all_corners
 from balancemix.bench.scores import Results, heading, read_results
 from balancemix.errors import InputError
-from balancemix.figures.curves import learning
-from balancemix.figures.look import Line, colours
-from balancemix.figures.pentagon import pentagons
-from balancemix.pages.shell import (
+from balancemix.report.figures.curves import learning
+from balancemix.report.figures.pentagon import pentagons
+from balancemix.report.figures.style import Line, colours
+from balancemix.report.page import (
     SCORES,
     document,
     listed,
@@ -27,7 +27,7 @@ from balancemix.pages.shell import (
     section,
     table,
 )
-from balancemix.pages.tables import show
+from balancemix.report.tables import show
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from balancemix.figures import look
+from balancemix.report.figures import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Numbers = npt.NDArray[np.float64]
 
 
-@look.styled
+@style.styled
 def by_frequency(
     counts: npt.ArrayLike,
     ap: npt.ArrayLike,
@@ -34,16 +34,16 @@ def by_frequency(
     number, precision, sure, unsure = (
         np.asarray(values, dtype=np.float64) for values in (counts, ap, present, absent)
     )
-    figure, (above, below) = look.sheet(4.9, 2, 1, sharex=True)
-    hues = np.full(len(number), look.GREY, dtype=object)
+    figure, (above, below) = style.sheet(4.9, 2, 1, sharex=True)
+    hues = np.full(len(number), style.GREY, dtype=object)
     for name, members in groups.items():
-        hues[list(members)] = look.GROUPS.get(name, look.GREY)
+        hues[list(members)] = style.GROUPS.get(name, style.GREY)
     _shade((above, below), number, groups)
     shown = number > 0
     where = [_mean(number, part) for part in tenths(number)]
     above.scatter(number[shown], precision[shown], s=13, c=hues[shown], alpha=0.75, lw=0)
     means = [_mean(precision, part) for part in tenths(number)]
-    above.plot(where, means, "o-", color=look.INK, ms=4, label=_means_name(number))
+    above.plot(where, means, "o-", color=style.INK, ms=4, label=_means_name(number))
     above.set_ylabel(f"AP on {scored_on}, %")
     for values, mark, name in ((sure, "o", "positives"), (unsure, "s", "negatives")):
         edge: dict[str, Any] = {"facecolors": "none", "edgecolors": hues[shown], "linewidths": 0.9}
@@ -55,12 +55,12 @@ def by_frequency(
         group = [_mean(values, part) for part in tenths(number)]
         together = pearson(group, means)
         below.plot(
-            where, group, f"{mark}-", color=look.INK, ms=4, label=f"{name}: r = {together:.2f}",
-            mfc=look.INK if mark == "o" else look.PAPER,
+            where, group, f"{mark}-", color=style.INK, ms=4, label=f"{name}: r = {together:.2f}",
+            mfc=style.INK if mark == "o" else style.PAPER,
         )  # fmt: skip
     below.set_ylabel("mean confidence\nin given labels")
     below.set_ylim(-0.03, 1.05)
-    look.plain_log(below, "x")
+    style.plain_log(below, "x")
     below.set_xlabel("positives of the class in training")
     for axes in (above, below):
         axes.grid(axis="y")
@@ -117,11 +117,11 @@ def _shade(panels: tuple[Axes, Axes], counts: Numbers, groups: Mapping[str, Sequ
         after = known[names[i + 1]].max() if i + 1 < len(names) else None
         left = lowest if after is None else float(np.sqrt(known[name].min() * after))
         for axes in panels:
-            axes.axvspan(left, right, color=look.GROUPS.get(name, look.GREY), alpha=0.08, lw=0)
+            axes.axvspan(left, right, color=style.GROUPS.get(name, style.GREY), alpha=0.08, lw=0)
         panels[0].annotate(
             name, (float(np.sqrt(left * right)), 1.0),
             xycoords=panels[0].get_xaxis_transform(), xytext=(0, 4), textcoords="offset points",
-            ha="center", color=look.GROUPS.get(name, look.INK),
+            ha="center", color=style.GROUPS.get(name, style.INK),
         )  # fmt: skip
         right = left
     panels[0].set_xlim(lowest, max((own.max() for own in known.values()), default=1.0) * 1.25)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from balancemix.figures import look
+from balancemix.report.figures import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _MOST_NAMES = 26
 
 
-@look.styled
+@style.styled
 def distribution(
     counts: npt.ArrayLike, groups: Mapping[str, Sequence[int]], classes: Sequence[str]
 ) -> Figure:
@@ -32,10 +32,10 @@ def distribution(
     ]
     group_of = {k: name for name, members in groups.items() for k in members}
     every = len(order) <= _MOST_NAMES
-    figure, (axes,) = look.sheet(3.5 if every else 3.1)
-    hues = [look.GROUPS.get(group_of[k], look.GREY) for k in order]
+    figure, (axes,) = style.sheet(3.5 if every else 3.1)
+    hues = [style.GROUPS.get(group_of[k], style.GREY) for k in order]
     axes.bar(range(len(order)), number[order], color=hues, width=0.82)
-    look.plain_log(axes, "y")
+    style.plain_log(axes, "y")
     least = max(number[number > 0].min(initial=1.0), 1.0)
     most = max(number.max(initial=1.0), 2.0)
     axes.set_ylim(least / 2, most * (1.6 if every else 3.5))
@@ -43,13 +43,13 @@ def distribution(
     begin = 0
     for name, members in groups.items():
         if begin and len(members):
-            axes.axvline(begin - 0.5, color=look.INK, lw=1, ls="--")
+            axes.axvline(begin - 0.5, color=style.INK, lw=1, ls="--")
         if len(members):
             middle = begin + (len(members) - 1) / 2
             axes.annotate(
                 f"{name}-shot: {len(members)}", (middle, 1.0),
                 xycoords=axes.get_xaxis_transform(), xytext=(0, 4), textcoords="offset points",
-                ha="center", color=look.GROUPS.get(name, look.INK),
+                ha="center", color=style.GROUPS.get(name, style.INK),
             )  # fmt: skip
             if not every:
                 _name(axes, classes[order[begin]], begin, number[order[begin]], 3)
@@ -57,7 +57,7 @@ def distribution(
     if every:
         names = [classes[k] for k in order]
         axes.set_xticks(range(len(order)), names, rotation=90 if len(order) > 6 else 0)
-        axes.tick_params(axis="x", length=0, labelcolor=look.INK)
+        axes.tick_params(axis="x", length=0, labelcolor=style.INK)
     else:
         # The last bar is low: its name has to clear its neighbours.
         _name(axes, classes[order[-1]], len(order) - 1, number[order[-3:]].max(), -1)

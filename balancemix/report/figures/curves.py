@@ -6,17 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from balancemix.figures import look
 from balancemix.labels.classes import NAMES
+from balancemix.report.figures import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-@look.styled
+@style.styled
 def learning(
-    curves: Mapping[str, Sequence[float]], lines: Mapping[str, look.Line] | None = None
+    curves: Mapping[str, Sequence[float]], lines: Mapping[str, style.Line] | None = None
 ) -> Figure:
     """Draw mAP after each epoch, a curve a name, with a ring on the best and a dot on the
     last; both numbers stand beside it.
@@ -26,13 +26,13 @@ def learning(
     """
     from matplotlib.lines import Line2D
 
-    lines = look.colours(list(curves)) if lines is None else lines
+    lines = style.colours(list(curves)) if lines is None else lines
     told = {name: values for name, values in curves.items() if name in lines}
     height = max(3.0, 0.19 * len(told) + 1.0)
-    figure, (axes,) = look.sheet(height)
+    figure, (axes,) = style.sheet(height)
     for name, values in curves.items():
         if name not in told:
-            axes.plot(range(1, len(values) + 1), values, color=look.THIN, lw=0.8, zorder=1)
+            axes.plot(range(1, len(values) + 1), values, color=style.THIN, lw=0.8, zorder=1)
     for name, values in told.items():
         _draw(axes, values, *lines[name])
     longest = max(len(values) for values in curves.values())
@@ -43,13 +43,13 @@ def learning(
     axes.grid(axis="y")
     _name(axes, told, {name: lines[name][0] for name in told}, height)
     marks = [
-        Line2D([], [], marker="o", color=look.FAINT, ls="none", label="last"),
+        Line2D([], [], marker="o", color=style.FAINT, ls="none", label="last"),
         Line2D(
-            [], [], marker="o", label="(best)", mfc=look.PAPER, mec=look.FAINT, mew=1.6, ls="none"
+            [], [], marker="o", label="(best)", mfc=style.PAPER, mec=style.FAINT, mew=1.6, ls="none"
         ),
     ]
     if len(told) < len(curves):
-        marks.append(Line2D([], [], color=look.THIN, lw=0.8, label="others"))
+        marks.append(Line2D([], [], color=style.THIN, lw=0.8, label="others"))
     figure.legend(handles=marks, loc="outside upper right", ncols=3, handletextpad=0.4)
     return figure
 
@@ -58,7 +58,7 @@ def _draw(axes: Axes, values: Sequence[float], colour: str, dash: str) -> None:
     """Draw a curve with its ring and its dot."""
     best = max(range(len(values)), key=lambda i: _known(values[i]))
     axes.plot(range(1, len(values) + 1), values, color=colour, linestyle=dash)
-    ring: dict[str, Any] = {"mfc": look.PAPER, "mec": colour, "ms": 6, "mew": 1.6, "zorder": 3}
+    ring: dict[str, Any] = {"mfc": style.PAPER, "mec": colour, "ms": 6, "mew": 1.6, "zorder": 3}
     axes.plot([best + 1], [values[best]], "o", **ring)
     axes.plot([len(values)], [values[-1]], "o", color=colour, ms=6, clip_on=False, zorder=4)
 
@@ -69,7 +69,7 @@ def _name(
     """Write each curve's name, last and best behind its end, one below the other."""
     low, high = axes.get_ylim()
     gap = (high - low) * 11.5 / (72 * (height - 0.85))
-    places = look.apart([_known(values[-1]) for values in curves.values()], gap)
+    places = style.apart([_known(values[-1]) for values in curves.values()], gap)
     for (name, values), place in zip(curves.items(), places, strict=True):
         best = max(_known(value) for value in values)
         axes.annotate(
@@ -92,25 +92,25 @@ def _name(
         )
 
 
-@look.styled
+@style.styled
 def upsampling(lines: Sequence[Mapping[str, Any]]) -> Figure:
     """Draw how often the minority sampler draws each class group, from the lines of a log.
 
     Below it, how many rows it really draws from: Kish's effective share, 100 % where odds are
     uniform.
     """
-    figure, (above, below) = look.sheet(
+    figure, (above, below) = style.sheet(
         3.7, 2, 1, sharex=True, gridspec_kw={"height_ratios": (5, 2)}
     )
     seen = [line for line in lines if any(f"upsampling_{name}" in line for name in NAMES)]
     epochs = [line["epoch"] for line in seen]
     for name in NAMES:
         factor = [line.get(f"upsampling_{name}", math.nan) for line in seen]
-        above.plot(epochs, factor, color=look.GROUPS[name], label=f"{name}-shot")
-    above.axhline(1, color=look.FAINT, lw=1, ls="--", label="at random")
+        above.plot(epochs, factor, color=style.GROUPS[name], label=f"{name}-shot")
+    above.axhline(1, color=style.FAINT, lw=1, ls="--", label="at random")
     above.set_ylabel("times as often\nas at random")
     rows = [100 * line.get("effective_rows", math.nan) for line in seen]
-    below.plot(epochs, rows, color=look.INK)
+    below.plot(epochs, rows, color=style.INK)
     below.set_ylabel("effective\nrows, %")
     below.set_xlabel("epoch")
     for axes in (above, below):

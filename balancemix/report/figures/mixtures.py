@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from balancemix.figures import look
 from balancemix.labels.mixtures import Guard, Mixtures
+from balancemix.report.figures import style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,7 +26,7 @@ _WHY = {
 }
 
 
-@look.styled
+@style.styled
 def loss_histogram(
     losses: npt.ArrayLike,
     mixtures: Mixtures,
@@ -42,15 +42,15 @@ def loss_histogram(
     """
     values = np.asarray(losses, dtype=np.float64)
     edges = _edges(values)
-    figure, (axes,) = look.sheet(2.9)
+    figure, (axes,) = style.sheet(2.9)
     held = values.clip(edges[0], edges[-1])
     if wrong is None:
-        parts = {"given labels": (held, look.GREY)}
+        parts = {"given labels": (held, style.GREY)}
     else:
         bad = np.asarray(wrong, dtype=bool)
         parts = {
-            f"right: {int((~bad).sum()):,}": (held[~bad], look.RIGHT),
-            f"wrong: {int(bad.sum()):,}": (held[bad], look.WRONG),
+            f"right: {int((~bad).sum()):,}": (held[~bad], style.RIGHT),
+            f"wrong: {int(bad.sum()):,}": (held[bad], style.WRONG),
         }
     highest = 1.0
     for name, (own, colour) in parts.items():
@@ -61,7 +61,7 @@ def loss_histogram(
     if guard is Guard.FITTED:
         middle = np.sqrt(edges[1:] * edges[:-1])
         for component, (name, colour) in enumerate(
-            (("clean component", look.RIGHT), ("noisy component", look.WRONG))
+            (("clean component", style.RIGHT), ("noisy component", style.WRONG))
         ):
             expected = _expected(mixtures, column, side, component, edges, len(values))
             dash = "--" if component else "-"
@@ -69,14 +69,14 @@ def loss_histogram(
             highest = max(highest, float(expected.max()))
         turn = boundary(mixtures, column, side, edges)
         if turn is not None:
-            axes.axvline(turn, color=look.INK, lw=1, ls=":")
+            axes.axvline(turn, color=style.INK, lw=1, ls=":")
             axes.annotate(
                 "P(clean) = ½", (turn, 1.0), xycoords=axes.get_xaxis_transform(), xytext=(0, 3),
                 textcoords="offset points", ha="center", fontsize=8.5,
             )  # fmt: skip
     else:
-        axes.set_title(_WHY[guard], color=look.FAINT)
-    look.plain_log(axes, "x")
+        axes.set_title(_WHY[guard], color=style.FAINT)
+    style.plain_log(axes, "x")
     axes.set_xlim(edges[0], edges[-1])
     axes.set_yscale("function", functions=(_root, np.square))
     axes.set_ylim(0, highest * 1.08)

@@ -6,9 +6,9 @@ import html
 import json
 
 from balancemix.auditing.findings import score, table_clean
-from balancemix.figures import record as drawn
 from balancemix.labels.classes import NAMES, imbalance
-from balancemix.pages.shell import (
+from balancemix.report.figures import run as drawn
+from balancemix.report.page import (
     SCORES,
     document,
     listed,
@@ -18,7 +18,7 @@ from balancemix.pages.shell import (
     section,
     table,
 )
-from balancemix.record import Record
+from balancemix.report.summary import Record
 
 # What noise.json's rates are rates of.
 RATES = {

@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from balancemix.figures.look import DARK, FAINT, GRID, INK, PAPER, inline, variable
 from balancemix.labels.classes import NAMES
+from balancemix.report.figures.style import DARK, FAINT, GRID, INK, PAPER, inline, variable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from balancemix.figures import classes, curves, groups, mixtures
 from balancemix.labels.classes import NAMES
-from balancemix.record import Record
+from balancemix.report.figures import classes, curves, mixtures
+from balancemix.report.figures.frequency import by_frequency
+from balancemix.report.summary import Record
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,7 +56,7 @@ def frequency(record: Record) -> Figure:
     ap, scored_on = record.ap
     present, absent = (part.numpy() for part in record.assurance)
     counts = record.counts.numpy()
-    return groups.by_frequency(counts, ap.numpy(), present, absent, _members(record), scored_on)
+    return by_frequency(counts, ap.numpy(), present, absent, _members(record), scored_on)
 
 
 def losses(record: Record, k: int, side: int) -> Figure:

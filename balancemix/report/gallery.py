@@ -10,8 +10,8 @@ from typing import Any
 
 from balancemix.auditing.findings import Finding
 from balancemix.data.dataset import Rows
-from balancemix.figures.curves import learning
-from balancemix.pages.shell import (
+from balancemix.report.figures.curves import learning
+from balancemix.report.page import (
     SCORES,
     document,
     listed,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from balancemix.bench.table import Cell, Mark, Row, Table
-from balancemix.pages.shell import paragraph
+from balancemix.report.page import paragraph
 
 TALL = 24  # rows, beyond which a table scrolls by itself
 

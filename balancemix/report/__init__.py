@@ -1,0 +1,1 @@
+"""Pages and figures: one HTML file that opens anywhere."""
