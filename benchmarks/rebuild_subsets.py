@@ -28,8 +28,9 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from balancemix.data import coco, deepfashion, images
-from balancemix.data.catalogue import Catalogue, present, read_lines
+from balancemix.data import images
+from balancemix.data.formats import coco, deepfashion
+from balancemix.data.source import Catalogue, present, read_lines
 from balancemix.errors import InputError
 from balancemix.files import joined, write_csv, write_whole
 from balancemix.progress import progress

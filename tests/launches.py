@@ -25,7 +25,7 @@ from PIL.Image import Image
 
 from balancemix import distributed
 from balancemix.data import loading
-from balancemix.data.dataset import ImageRows
+from balancemix.data.rows import ImageRows
 from tests import together
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -14,9 +14,9 @@ import torch
 from PIL import Image
 
 from balancemix.data import cache, images, load
-from balancemix.data.dataset import ImageRows
 from balancemix.data.loading import Loader
 from balancemix.data.memory import room_in_groups
+from balancemix.data.rows import ImageRows
 from balancemix.errors import InputError
 
 CLASSES = ["cat", "dog"]

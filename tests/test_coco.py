@@ -9,8 +9,9 @@ import torch
 from PIL import Image
 
 from balancemix.cli import main
-from balancemix.data import coco, load
-from balancemix.data.dataset import ImageRows
+from balancemix.data import load
+from balancemix.data.formats import coco
+from balancemix.data.rows import ImageRows
 from balancemix.errors import InputError
 from balancemix.labels.classes import class_groups, imbalance
 from tests.conftest import SHARED

@@ -5,7 +5,8 @@ from PIL import Image
 from torch import Tensor
 
 from balancemix.data import images, uda
-from balancemix.data.dataset import (
+from balancemix.data.loading import Loader
+from balancemix.data.rows import (
     IMAGENET_MEAN,
     IMAGENET_STD,
     FeatureRows,
@@ -13,7 +14,6 @@ from balancemix.data.dataset import (
     Rows,
     batch_seed,
 )
-from balancemix.data.loading import Loader
 from balancemix.errors import InputError
 
 CLASSES = ["cat", "dog", "owl"]

@@ -6,8 +6,9 @@ import pytest
 import torch
 from PIL import Image
 
-from balancemix.data import deepfashion, load
-from balancemix.data.folder import read_classes, read_entries
+from balancemix.data import load
+from balancemix.data.formats import deepfashion
+from balancemix.data.formats.csv import read_classes, read_entries
 from balancemix.errors import InputError
 from tests.conftest import SHARED
 

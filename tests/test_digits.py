@@ -4,7 +4,7 @@ import torch
 from sklearn.metrics import average_precision_score
 
 from balancemix.data import load, load_unlabelled
-from balancemix.data.digits import CELLS, strips
+from balancemix.data.formats.digits import CELLS, strips
 
 
 @pytest.fixture(scope="module")

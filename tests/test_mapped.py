@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from balancemix.data import load, mapped
-from balancemix.data.mapped import Blocks, write_stored
+from balancemix.data import load
+from balancemix.data.formats import mapped
+from balancemix.data.formats.mapped import Blocks, write_stored
 from balancemix.errors import InputError
 
 FEATURES = np.arange(24, dtype=np.float16).reshape(4, 6)

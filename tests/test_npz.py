@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from balancemix.data import load
-from balancemix.data.dataset import FeatureRows
+from balancemix.data.rows import FeatureRows
 from balancemix.errors import InputError
 
 ARRAYS = {

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from balancemix.data import load
-from balancemix.data.dataset import ImageRows, Rows
-from balancemix.data.folder import read_entries
+from balancemix.data.formats.csv import read_entries
+from balancemix.data.rows import ImageRows, Rows
 from balancemix.data.splits import divide
 from balancemix.errors import InputError
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from balancemix.data import deepfashion
+from balancemix.data.formats import deepfashion
 from benchmarks import rebuild_subsets as subsets
 from tests.conftest import SHARED
 from tests.test_coco import make as make_coco

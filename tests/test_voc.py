@@ -10,8 +10,9 @@ import torch
 from PIL import Image
 
 from balancemix.cli import main
-from balancemix.data import load, voc
-from balancemix.data.dataset import Rows
+from balancemix.data import load
+from balancemix.data.formats import voc
+from balancemix.data.rows import Rows
 from balancemix.data.splits import divide
 from balancemix.errors import InputError
 from balancemix.evaluation import metrics

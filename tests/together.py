@@ -17,7 +17,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from balancemix import cli, distributed
-from balancemix.data.dataset import FeatureRows, ImageRows
+from balancemix.data.rows import FeatureRows, ImageRows
 from balancemix.labels.noise import parse
 from balancemix.methods import METHODS, BalanceMix
 from balancemix.plan.plan import Plan

@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
     import torch
 
     from balancemix.auditing.findings import score
-    from balancemix.commands.tables import show_findings
+    from balancemix.commands.show import show_findings
     from balancemix.files import write_csv
     from balancemix.run import Run
 

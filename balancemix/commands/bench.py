@@ -228,7 +228,7 @@ def show_tables(out: Path, plan: BenchPlan) -> None:
     """Write every table, and print those that fit a terminal."""
     from balancemix.bench.layouts import make_tables
     from balancemix.bench.render import write_tables
-    from balancemix.commands.tables import console
+    from balancemix.commands.show import console
 
     tables = make_tables(plan, out / "runs")
     write_tables(out / "tables", tables)
@@ -245,7 +245,7 @@ def on_screen(table: Table, width: int) -> rich.table.Table:
 
     from balancemix.bench.render import plain
     from balancemix.bench.scores import GROUPS
-    from balancemix.commands.tables import make_table
+    from balancemix.commands.show import make_table
 
     if len(table.columns) * 7 + 20 > width:  # "54.3" and its frame; the file has all groups
         table = table.without(list(GROUPS)[1:])

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Train both, print the table, write the page."""
     from balancemix.auditing.findings import audit, score
-    from balancemix.commands.tables import SCORES, console, make_table, scores
+    from balancemix.commands.show import SCORES, console, make_table, scores
     from balancemix.files import write_text
     from balancemix.plan.plan import Plan
     from balancemix.progress import progress

@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Predict and score."""
     import torch
 
-    from balancemix.commands.tables import console, make_table
+    from balancemix.commands.show import console, make_table
     from balancemix.errors import InputError
     from balancemix.evaluation.metrics import average_precision, evaluate
     from balancemix.labels.classes import class_groups

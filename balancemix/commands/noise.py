@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Corrupt, write and say how much came of it."""
-    from balancemix.commands.tables import console, make_table
+    from balancemix.commands.show import console, make_table
     from balancemix.data import load
     from balancemix.errors import InputError
     from balancemix.files import joined, write_arrays, write_csv

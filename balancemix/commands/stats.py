@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Count and print."""
-    from balancemix.commands.tables import console
+    from balancemix.commands.show import console
     from balancemix.data import load
     from balancemix.labels.classes import class_groups, imbalance
 

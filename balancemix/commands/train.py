@@ -133,7 +133,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(json.dumps(metrics, indent=2))
     else:
-        from balancemix.commands.tables import show_training
+        from balancemix.commands.show import show_training
 
         show_training(run_, experiment, metrics)
 

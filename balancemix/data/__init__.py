@@ -7,8 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from balancemix.data import coco, deepfashion, digits, folder, npz, voc
-from balancemix.data.dataset import (
+from balancemix.data.formats import coco, csv, deepfashion, digits, npz, voc
+from balancemix.data.formats.images import load_unlabelled
+from balancemix.data.rows import (
     IMAGENET_MEAN,
     IMAGENET_STD,
     Batch,
@@ -19,7 +20,6 @@ from balancemix.data.dataset import (
     as_is,
 )
 from balancemix.data.splits import Splits, divide
-from balancemix.data.unlabelled import load_unlabelled
 from balancemix.errors import InputError
 from balancemix.wording import suggest
 
@@ -111,4 +111,4 @@ def _reader(
             return voc.read(path, difficult=difficult).rows
         if deepfashion.recognise(path):
             return deepfashion.read(path).rows
-    return partial(folder.read, path)
+    return partial(csv.read, path)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from balancemix.data.dataset import Rows
+from balancemix.data.rows import Rows
 from balancemix.errors import InputError
 from balancemix.labels.classes import class_counts
 from balancemix.wording import listing, suggest

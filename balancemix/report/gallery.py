@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from balancemix.auditing.findings import Finding
-from balancemix.data.dataset import Rows
+from balancemix.data.rows import Rows
 from balancemix.report.figures.curves import learning
 from balancemix.report.page import (
     SCORES,

@@ -22,9 +22,9 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from balancemix.data import images
-from balancemix.data.dataset import ImageRows, batch_seed
+from balancemix.data.formats.mapped import Blocks, write_stored
 from balancemix.data.loading import Loader
-from balancemix.data.mapped import Blocks, write_stored
+from balancemix.data.rows import ImageRows, batch_seed
 from balancemix.errors import InputError
 from balancemix.models.fold import folded
 from balancemix.progress import progress

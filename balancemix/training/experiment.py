@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from balancemix import distributed
 from balancemix.data import FeatureRows, Rows, Splits, load
-from balancemix.data.dry import RandomImages
-from balancemix.data.stored import channel_statistics
+from balancemix.data.features import channel_statistics
+from balancemix.data.formats.random_images import RandomImages
 from balancemix.errors import InputError
 from balancemix.labels import noise
 from balancemix.labels.classes import class_counts

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from balancemix.data.dataset import Rows
+from balancemix.data.rows import Rows
 from balancemix.judge.held_out import FEWEST, Evidence, weigh
 from balancemix.methods import Mixup
 from balancemix.methods.base import warm_epochs

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from balancemix.data.catalogue import Catalogue, read_lines
+from balancemix.data.source import Catalogue, read_lines
 from balancemix.data.splits import check_classes
 from balancemix.errors import InputError
 from balancemix.wording import suggest

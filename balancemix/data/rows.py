@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from balancemix.data import cache, images
-from balancemix.data.stored import channel_statistics, check_stored, draw_stored, take
+from balancemix.data.features import channel_statistics, check_stored, draw_stored, take
 from balancemix.errors import InputError
 from balancemix.sharing import Share
 

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from balancemix.data import images
-from balancemix.data.dataset import FeatureRows
-from balancemix.data.mapped import map_array
+from balancemix.data.formats.mapped import map_array
+from balancemix.data.rows import FeatureRows
 from balancemix.data.splits import check_classes, check_split
 from balancemix.errors import InputError
 from balancemix.wording import listing

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from balancemix.data.catalogue import Catalogue
+from balancemix.data.source import Catalogue
 from balancemix.data.splits import check_classes
 from balancemix.errors import InputError
 from balancemix.wording import suggest

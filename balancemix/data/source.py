@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from balancemix.data.dataset import IMAGENET_MEAN, IMAGENET_STD, Channels, ImageRows
+from balancemix.data.rows import IMAGENET_MEAN, IMAGENET_STD, Channels, ImageRows
 from balancemix.errors import InputError
 from balancemix.wording import listing
 

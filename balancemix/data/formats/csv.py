@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from balancemix.data import images
-from balancemix.data.dataset import IMAGENET_MEAN, IMAGENET_STD, Channels, ImageRows
+from balancemix.data.rows import IMAGENET_MEAN, IMAGENET_STD, Channels, ImageRows
 from balancemix.data.splits import check_classes, check_split
 from balancemix.errors import InputError
 from balancemix.wording import listing, suggest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from balancemix.data.dataset import Rows, batch_seed
+from balancemix.data.rows import Rows, batch_seed
 from balancemix.sharing import Share
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import torch
 
-from balancemix.data import digits, images, npz
-from balancemix.data.dataset import (
+from balancemix.data import images
+from balancemix.data.formats import digits, npz
+from balancemix.data.rows import (
     IMAGENET_MEAN,
     IMAGENET_STD,
     Channels,

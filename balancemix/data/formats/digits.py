@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from balancemix.data.dataset import FeatureRows
+from balancemix.data.rows import FeatureRows
 from balancemix.data.splits import Splits, divide
 
 Floats = npt.NDArray[np.float64]
