@@ -105,10 +105,10 @@ class Bar:
 @contextmanager
 def progress(what: str, total: int, out: TextIO | None = None) -> Iterator[Progress]:
     """Show a job of `total` steps on standard error; of several processes, the first one does."""
-    from balancemix import distributed
+    from balancemix import processes
 
     out = out or sys.stderr
-    if distributed.rank() > 0:
+    if processes.rank() > 0:
         yield Silent()
         return
     if not out.isatty():

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from balancemix import distributed, files
+from balancemix import files, processes
 from balancemix.errors import InputError
 from balancemix.plan.plan import Plan, read_tree
 
@@ -143,13 +143,13 @@ class Run:
         All processes get what the first one finds: they go on from one place, or none does.
         """
         path, content = self.path / "checkpoint.pt", None
-        if distributed.rank() == 0 and path.exists():
+        if processes.rank() == 0 and path.exists():
             content = path.read_bytes()
-        content = distributed.from_first(content)
+        content = processes.from_first(content)
         if content is None:
             return None, []
-        log = json.dumps(self.log() if distributed.rank() == 0 else []).encode()
-        lines = json.loads(distributed.from_first(log) or b"[]")
+        log = json.dumps(self.log() if processes.rank() == 0 else []).encode()
+        lines = json.loads(processes.from_first(log) or b"[]")
         try:
             return unpack(content), lines
         except Exception as error:  # a damaged file fails in zip, in pickle or in torch

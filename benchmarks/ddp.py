@@ -18,7 +18,7 @@ from pathlib import Path
 
 import torch
 
-from balancemix import distributed
+from balancemix import processes
 from balancemix.data import FeatureRows
 from balancemix.labels.table import LabelTable
 from balancemix.models.classifier import build_model
@@ -51,7 +51,7 @@ def train(options: argparse.Namespace, out: Path) -> None:
         return build_model(classes=CLASSES, features=WIDTH, hidden=options.hidden, dropout=0.0)
 
     model, metrics = fit(make_model, rows, valid, plan)
-    if distributed.rank() == 0:
+    if processes.rank() == 0:
         table = plan.method.table.state_dict()
         kept = {"weights": dict(model.state_dict()), "table": table}
         torch.save({**kept, "seconds": metrics["seconds_per_epoch"]}, out)

@@ -23,7 +23,7 @@ from pathlib import Path
 import torch
 from PIL.Image import Image
 
-from balancemix import distributed
+from balancemix import processes
 from balancemix.data import loading
 from balancemix.data.rows import ImageRows
 from tests import together
@@ -112,7 +112,7 @@ def train(options: argparse.Namespace) -> None:
         together.photos, together.make_photos = together.make_photos, make_locked
         threading.Thread(target=hold, daemon=True).start()
     torch.set_num_threads(1)
-    distributed.start(cpu=True)
+    processes.start(cpu=True)
     for _ in range(options.trainings):
         together.train(CASE)
 

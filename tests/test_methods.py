@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
-from balancemix import distributed
+from balancemix import processes
 from balancemix.labels.mixtures import Mixtures
 from balancemix.labels.table import Status
 from balancemix.methods import BCE, METHODS, BalanceMix, Mixup
@@ -900,9 +900,9 @@ def test_prediction_takes_rows_in_batches_as_torch_hands_them_out():
 
 def test_a_process_without_a_batch_of_its_own_predicts_nothing_and_does_not_fail(monkeypatch):
     x, _ = make_data()
-    monkeypatch.setattr(distributed, "rank", lambda: 1)
-    monkeypatch.setattr(distributed, "world", lambda: 2)
-    monkeypatch.setattr(distributed, "sum_over_processes", lambda values: values)
+    monkeypatch.setattr(processes, "rank", lambda: 1)
+    monkeypatch.setattr(processes, "world", lambda: 2)
+    monkeypatch.setattr(processes, "sum_over_processes", lambda values: values)
     assert predict(make_model(), Rows(x), batch_size=64).equal(torch.zeros(N, K))
 
 
@@ -911,11 +911,11 @@ def test_predictions_of_all_processes_add_up_to_the_whole(world, monkeypatch):
     x, _ = make_data()
     model = make_model()
     want = predict(model, Rows(x), batch_size=7)
-    monkeypatch.setattr(distributed, "world", lambda: world)
-    monkeypatch.setattr(distributed, "sum_over_processes", lambda values: values)
+    monkeypatch.setattr(processes, "world", lambda: world)
+    monkeypatch.setattr(processes, "sum_over_processes", lambda values: values)
     parts = []
     for rank in range(world):
-        monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
+        monkeypatch.setattr(processes, "rank", lambda rank=rank: rank)
         parts.append(predict(model, Rows(x), batch_size=7))
     torch.testing.assert_close(sum(parts), want)
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from balancemix import distributed
+from balancemix import processes
 from balancemix.labels.table import LabelTable
 from balancemix.methods import BCE, sampling
 from balancemix.methods.sampling import (
@@ -286,7 +286,7 @@ def test_a_method_makes_its_own_batches():
 
 
 def test_a_method_takes_the_share_of_its_process(monkeypatch):
-    monkeypatch.setattr(distributed, "rank", lambda: 1)
-    monkeypatch.setattr(distributed, "world", lambda: 2)
+    monkeypatch.setattr(processes, "rank", lambda: 1)
+    monkeypatch.setattr(processes, "world", lambda: 2)
     method = BCE().start(torch.zeros(20, 2), epochs=1)
     assert list(method.batches(8, seed=4)) == list(Batches(method, 8, 4, rank=1, world=2))

@@ -16,7 +16,7 @@ from PIL import Image
 from torch import nn
 from torch.utils.data import DataLoader
 
-from balancemix import cli, distributed
+from balancemix import cli, processes
 from balancemix.data.rows import FeatureRows, ImageRows
 from balancemix.labels.noise import parse
 from balancemix.methods import METHODS, BalanceMix
@@ -122,7 +122,7 @@ def own_loop(case: str) -> dict:
     method = BalanceMix(warmup=1, epsilon=0.6, mode=case.split()[-1]).start(rows.labels, 3, seed=5)
     torch.manual_seed(0)
     model = bare = make_model(case)
-    if distributed.world() > 1:
+    if processes.world() > 1:
         model = nn.parallel.DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     loader = DataLoader(rows, batch_sampler=method.batches(32), collate_fn=rows.collate)
@@ -161,9 +161,9 @@ if __name__ == "__main__":
     if sys.argv[1] in ("--killed", "--elsewhere"):
         {"--killed": die_in_the_second_epoch, "--elsewhere": go_elsewhere}[sys.argv[1]]()
         sys.exit(cli.main(sys.argv[2:]))
-    distributed.PIECE = 2048  # bytes: as if tables were large
-    distributed.start(cpu=True)
+    processes.PIECE = 2048  # bytes: as if tables were large
+    processes.start(cpu=True)
     out, group = Path(sys.argv[1]), sys.argv[2]
     for name in GROUPS[group]:
         end = own_loop(name) if name in OWN else train(name)
-        torch.save(end, out / f"{name}-{distributed.rank()}.pt")
+        torch.save(end, out / f"{name}-{processes.rank()}.pt")

@@ -101,7 +101,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train."""
-    from balancemix import distributed
+    from balancemix import processes
     from balancemix.errors import InputError
     from balancemix.plan.plan import Plan
     from balancemix.progress import progress
@@ -112,10 +112,10 @@ def run(arguments: argparse.Namespace) -> None:
     wanted = Plan.from_tree(settings(arguments, stored)).train
     check_device(wanted.device)
     check_precision(wanted.precision, wanted.device)
-    distributed.start(cpu=wanted.device == "cpu")
-    first = distributed.rank() == 0  # of several processes, the one that looks, writes and prints
+    processes.start(cpu=wanted.device == "cpu")
+    first = processes.rank() == 0  # of several processes, the one that looks, writes and prints
     # Another machine may not have the run's files.
-    stored = json.loads(distributed.from_first(json.dumps(stored).encode()) or b"{}")
+    stored = json.loads(processes.from_first(json.dumps(stored).encode()) or b"{}")
     tree = settings(arguments, stored)
     if "path" not in tree.get("data", {}) and not arguments.dry_run:
         raise InputError("name the DATA to train on: digits, a folder with labels.csv, or an .npz")

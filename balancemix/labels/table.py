@@ -9,7 +9,7 @@ from typing import Literal, Self
 import torch
 from torch import Tensor
 
-from balancemix import distributed
+from balancemix import processes
 from balancemix.labels.chunks import chunks
 
 RelabelWeight = Literal["one", "confidence"]
@@ -170,7 +170,7 @@ class LabelTable:
             if matrix is not None:
                 matrix[~own] = 0
                 # Of each byte all processes but one hold a zero.
-                distributed.sum_over_processes(matrix.view(torch.uint8))
+                processes.sum_over_processes(matrix.view(torch.uint8))
 
     def shares(self) -> dict[str, float]:
         """Say which shares of the labels are of each status, and which are flipped."""

@@ -27,7 +27,7 @@ from typing import Any, Literal, Self
 import torch
 from torch import Tensor, nn
 
-from balancemix import distributed
+from balancemix import processes
 from balancemix.judge.held_out import Evidence
 from balancemix.labels.chunks import chunks
 from balancemix.labels.mixtures import Fit, Guard, Mixtures
@@ -196,7 +196,7 @@ class BalanceMix(Method):
         doubted = (clean <= 0.5).any(1).nonzero()[:, 0]
         if not len(doubted):
             return target, weight
-        judge = distributed.bare(model)
+        judge = processes.bare(model)
         with evaluating(judge):  # also keeps the views out of BatchNorm's statistics
             said = judge(torch.cat([view[doubted] for view in views])).float().sigmoid()
         confidence = said.view(len(views), len(doubted), -1).mean(0)
@@ -260,7 +260,7 @@ class BalanceMix(Method):
                 table.note(index, said)
         if not isinstance(confidence, Tensor):
             for tensor in statistics.tensors():
-                distributed.sum_over_processes(tensor)
+                processes.sum_over_processes(tensor)
             if int(statistics.rows) != len(table):
                 raise ValueError(f"confidence is of {int(statistics.rows)} rows, not {len(table)}")
             if judging:

@@ -25,7 +25,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from balancemix import distributed
+from balancemix import processes
 from balancemix.labels.table import Status
 from balancemix.methods import losses
 from balancemix.methods.base import Input, first_view, require
@@ -134,7 +134,7 @@ class LLCp(LLCt):
         for rows, label in self.found:
             found[rows, label] = 1
         self.found = []
-        missing = distributed.sum_over_processes(found) > 0
+        missing = processes.sum_over_processes(found) > 0
         table.target = table.target.masked_fill(missing, 1.0)
         table.status = table.status.masked_fill(missing, Status.RELABELLED)
         facts["flipped"] = float((table.target != table.given).float().mean())

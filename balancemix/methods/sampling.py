@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Sampler
 
-from balancemix import distributed
+from balancemix import processes
 from balancemix.labels.chunks import chunks
 from balancemix.methods.statistics import Statistics, over_positives
 from balancemix.sharing import Part, Share
@@ -110,8 +110,8 @@ class Batches(Sampler[list[int]]):
         if size < 1 or self.rows < 1:
             raise ValueError(f"batch size {size} of {self.rows} rows: both must be at least 1")
         self.method, self.size, self.seed = method, min(size, self.rows), seed
-        self.rank = distributed.rank() if rank is None else rank
-        self.world = distributed.world() if world is None else world
+        self.rank = processes.rank() if rank is None else rank
+        self.world = processes.world() if world is None else world
         self.number: Tensor | None = None  # of the batch that holds each row in this epoch
 
     def __len__(self) -> int:

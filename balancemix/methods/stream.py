@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import torch
 from torch import Tensor
 
-from balancemix import distributed
+from balancemix import processes
 
 # All rows in order; or batches of (row numbers, B×K confidence), of which each process has its own.
 Said = Tensor | Iterable[tuple[Tensor, Tensor]]
@@ -39,7 +39,7 @@ def as_matrix(said: Said | None, shape: tuple[int, int]) -> Tensor:
     matrix = torch.zeros(shape)
     for index, confidence in by_batches(said, shape):
         matrix[index] = confidence
-    return matrix if isinstance(said, Tensor) else distributed.sum_over_processes(matrix)
+    return matrix if isinstance(said, Tensor) else processes.sum_over_processes(matrix)
 
 
 def _check(confidence: Tensor, shape: tuple[int, int]) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from balancemix import distributed
+from balancemix import processes
 
 
 class SharedBatchNorm(nn.Module):
@@ -47,10 +47,10 @@ class SharedBatchNorm(nn.Module):
         rows = [dim for dim in range(x.ndim) if dim != 1]
         shape = [1, -1] + [1] * (x.ndim - 2)
         count = values.new_full((1,), values.numel() // values.shape[1])
-        total = distributed.learnable_sum(torch.cat([values.sum(rows), count]))
+        total = processes.learnable_sum(torch.cat([values.sum(rows), count]))
         mean, count = total[:-1] / total[-1], total[-1].detach()
         centred = values - mean.view(shape)
-        var = distributed.learnable_sum(centred.square().sum(rows)) / count
+        var = processes.learnable_sum(centred.square().sum(rows)) / count
         self._remember(mean.detach(), var.detach() * count / (count - 1).clamp(min=1))
         result = centred * (var + self.eps).rsqrt().view(shape)
         if self.weight is not None:
@@ -82,5 +82,5 @@ def level_statistics(model: nn.Module) -> None:
     for module in model.modules():
         if isinstance(module, _BatchNorm) and module.running_mean is not None:
             for statistic in (module.running_mean, module.running_var):
-                if statistic is not None and distributed.world() > 1:
-                    distributed.sum_over_processes(statistic).div_(distributed.world())
+                if statistic is not None and processes.world() > 1:
+                    processes.sum_over_processes(statistic).div_(processes.world())

@@ -14,7 +14,7 @@ from accelerate.utils import DistributedDataParallelKwargs
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from balancemix import distributed
+from balancemix import processes
 from balancemix.models.batchnorm import level_statistics, share_statistics
 from balancemix.plan.plan import Plan, TrainPlan
 from balancemix.plan.settings import flat
@@ -31,7 +31,7 @@ class Engine:
     def __init__(self, model: nn.Module, plan: Plan, run: Run | None = None) -> None:
         train = plan.train
         check_device(train.device)
-        distributed.start(cpu=train.device == "cpu")
+        processes.start(cpu=train.device == "cpu")
         self.train, self.pending = train, 0
         self.tracked = train.track is not None and run is not None
         # One process may train one plan after another, each with a precision of its own.
@@ -54,7 +54,7 @@ class Engine:
             settings = flat(plan.tree()).items()
             config = {key: v if isinstance(v, plain) else str(v) for key, v in settings}
             self.accelerator.init_trackers("balancemix", config=config)
-        if train.sync_batchnorm and distributed.world() > 1:
+        if train.sync_batchnorm and processes.world() > 1:
             model = share_statistics(model)
         if on_cpu:
             keep_freed_memory()

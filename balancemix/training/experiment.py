@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from balancemix import distributed
+from balancemix import processes
 from balancemix.data import FeatureRows, Rows, Splits, load
 from balancemix.data.features import channel_statistics
 from balancemix.data.formats.random_images import RandomImages
@@ -78,7 +78,7 @@ def prepare(plan: Plan) -> Experiment:
     if train.truth is not None:
         realised = noise.realised(train.truth, train.labels)
     size = plan.train.batch_size
-    if size > len(train) and distributed.rank() == 0:
+    if size > len(train) and processes.rank() == 0:
         found = f"--batch-size {size} is more than the {len(train)} training rows"
         warnings.warn(f"{found}: an epoch is one batch", stacklevel=2)
     return Experiment(plan, splits, train, realised)
@@ -88,18 +88,18 @@ def carry_out(
     plan: Plan, out: Path, bar: Bar, *, resume: bool = False, force: bool = False
 ) -> tuple[Run, Experiment, Metrics]:
     """Do all that a plan asks for and leave it in a run directory, or go on with the one there."""
-    first = distributed.rank() == 0  # of several processes, the one that looks and writes
+    first = processes.rank() == 0  # of several processes, the one that looks and writes
     # torchrun repeats the command as it was given; what it began then is to be gone on with.
-    again = first and distributed.begun(str(out.resolve()))
+    again = first and processes.begun(str(out.resolve()))
     how = {"resume": resume or again, "force": force and not again}
     if first:
         Run.check(out, plan, **how)
     experiment = prepare(plan)
     experiment.make_model()  # a wrong backbone must fail before anything is written
-    distributed.wait_for_all()
+    processes.wait_for_all()
     run = Run.create(out, plan, **how) if first else Run(out)
     if first:
-        distributed.begin(str(out.resolve()))
+        processes.begin(str(out.resolve()))
         experiment.record_noise(run)
     with bar(plan.tree()["method"]["name"], experiment.steps) as show:
         _, metrics = fit(experiment.make_model, experiment.train, experiment.test, plan, run, show)

@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from balancemix import distributed
+from balancemix import processes
 from balancemix.data.loading import Loader
 from balancemix.data.rows import ImageRows, Rows
 from balancemix.errors import InputError
@@ -59,7 +59,7 @@ def fit(
     holds. Without a `run` nothing is written.
     """
     plan, show = plan or Plan(), progress or Silent()
-    distributed.start(cpu=plan.train.device == "cpu")
+    processes.start(cpu=plan.train.device == "cpu")
     _compare(plan, train)
     epochs, size, workers = plan.train.epochs, plan.train.batch_size, loading_processes(plan, train)
     method = plan.method.start(train.labels, epochs, plan.seed)
@@ -117,7 +117,7 @@ def fit(
         line |= _selection(method.table, train.truth, groups)
         lines.append(line)
         engine.track(line)
-        if run is not None and distributed.rank() == 0:
+        if run is not None and processes.rank() == 0:
             run.write_log(lines)
             run.save_checkpoint({"method": method.state_dict(), **engine.state_dict()})
 
@@ -126,13 +126,13 @@ def fit(
         witness = method.witness(engine.averaged)  # as in an epoch: to the last bit
         confidence = predict(witness, train.plain, size, workers=workers)
         logits = predict_logits(witness, valid.plain, size, workers=workers)
-    if run is not None and distributed.rank() == 0:
+    if run is not None and processes.rank() == 0:
         run.save_model(method.deliver(engine.weights()))
         run.write_arrays("labels.npz", _record(method.table.matrices(), confidence, train))
         run.write_json("classes.json", _by_class(logits, train, valid, plan))
         run.write_json("metrics.json", metrics)
     engine.end()
-    distributed.wait_for_all()  # the files are there, whoever looks
+    processes.wait_for_all()  # the files are there, whoever looks
     return engine.averaged, metrics
 
 
@@ -155,8 +155,8 @@ def _learn(
             )
         show.advance()
         show.say(loss=total / step, **shown)
-    of_all = distributed.sum_over_processes(torch.tensor(total, dtype=torch.float64))
-    return float(of_all) / distributed.world() / steps
+    of_all = processes.sum_over_processes(torch.tensor(total, dtype=torch.float64))
+    return float(of_all) / processes.world() / steps
 
 
 def summarise(lines: list[dict[str, Any]]) -> Metrics:
@@ -226,18 +226,18 @@ def _record(table: dict[str, Tensor], confidence: Tensor, train: Rows) -> dict[s
 
 def _compare(plan: Plan, train: Rows) -> None:
     """Refuse to train where the processes, maybe on other machines, were given other things."""
-    if distributed.world() == 1:
+    if processes.world() == 1:
         return
-    if not distributed.agreed(repr(plan.tree()).encode(), train.labels):
+    if not processes.agreed(repr(plan.tree()).encode(), train.labels):
         raise InputError("the processes differ in their settings or labels: give all the same")
 
 
 def _level(method: Method) -> None:
     """Make the method's state the first process's, should processors have rounded differently."""
-    if distributed.world() > 1:
+    if processes.world() > 1:
         state = method.state_dict()
-        if not distributed.agreed(*_contents(state)):
-            method.load_state_dict(unpack(distributed.from_first(pack(state)) or b""))
+        if not processes.agreed(*_contents(state)):
+            method.load_state_dict(unpack(processes.from_first(pack(state)) or b""))
 
 
 def _contents(state: Any) -> Iterator[bytes | Tensor]:
@@ -260,7 +260,7 @@ def loading_processes(plan: Plan, rows: Rows) -> int:
         return plan.data.workers
     if not isinstance(rows, ImageRows):
         return 0
-    cores = (os.cpu_count() or 2) // distributed.neighbours()
+    cores = (os.cpu_count() or 2) // processes.neighbours()
     on_cpu = plan.train.device == "cpu" or not torch.accelerator.is_available()
     if on_cpu and rows.store.keeps:
         # To vary a kept image takes 0.5 ms of a core, to train the smallest backbone on it 30 to 40

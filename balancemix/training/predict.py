@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
-from balancemix import distributed
+from balancemix import processes
 from balancemix.data.loading import Loader
 from balancemix.models.fold import folded
 
@@ -68,7 +68,7 @@ def predictions(
 def _own_batches(total: int, size: int) -> list[list[int]]:
     """Cut rows into batches and take every n-th, of n processes."""
     batches = [list(range(i, min(i + size, total))) for i in range(0, total, size)]
-    return batches[distributed.rank() :: distributed.world()]
+    return batches[processes.rank() :: processes.world()]
 
 
 def _ask(
@@ -80,7 +80,7 @@ def _ask(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield what the model says of each batch; of several views, their mean."""
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
-    model, asked = distributed.bare(model), None
+    model, asked = processes.bare(model), None
     for x, index in Loader(data, batches, workers):
         views = [view.to(device) for view in ([x] if isinstance(x, Tensor) else x)]
         if asked is None:
@@ -111,4 +111,4 @@ def _run(
     if result is None:
         raise ValueError("there is no row to predict")
     # Each row was filled by one process and is zero in the others: their sum is the whole.
-    return distributed.sum_over_processes(result)
+    return processes.sum_over_processes(result)
