@@ -31,10 +31,9 @@ from PIL import Image
 from balancemix.data import images
 from balancemix.data.formats import coco, deepfashion
 from balancemix.data.source import Catalogue, present, read_lines
-from balancemix.errors import InputError
+from balancemix.errors import InputError, listing
 from balancemix.files import joined, write_csv, write_whole
 from balancemix.progress import progress
-from balancemix.wording import listing
 
 LISTS = Path(__file__).resolve().parent / "subsets"
 SIDE = 160

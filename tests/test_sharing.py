@@ -9,7 +9,7 @@ from balancemix.methods import BCE
 from balancemix.methods.mixing import draw_lambda
 from balancemix.methods.sampling import Batches
 from balancemix.models.batchnorm import SharedBatchNorm, share_statistics
-from balancemix.sharing import Part, Share
+from balancemix.processes import Part, Share
 
 from . import together
 

@@ -11,8 +11,7 @@ from typing import Any
 from balancemix.bench.ranking import Scores
 from balancemix.bench.scores import GROUPS, heading
 from balancemix.bench.table import Cell, Row, Table, ranks, spearman
-from balancemix.errors import InputError
-from balancemix.wording import suggest
+from balancemix.errors import InputError, suggest
 
 FILE = Path(__file__).parent / "paper_numbers.toml"
 NO_SCORES = ("error", "selection")  # tables of the file that are not of mAP

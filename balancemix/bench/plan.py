@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from balancemix.errors import InputError
+from balancemix.errors import InputError, suggest
 from balancemix.labels import noise
 from balancemix.plan.plan import Plan, read_tree
 from balancemix.plan.settings import parse_assignment, put, read_into
 from balancemix.plan.shipped import bench_plans
-from balancemix.wording import suggest
 
 Layout = Literal["paper", "ranking", "beside", "ablation", "selection", "search"]
 

@@ -32,14 +32,13 @@ def run(arguments: argparse.Namespace) -> None:
     import torch
 
     from balancemix.commands.show import console, make_table
-    from balancemix.errors import InputError
+    from balancemix.errors import InputError, suggest
     from balancemix.evaluation.metrics import average_precision, evaluate
     from balancemix.labels.classes import class_groups
     from balancemix.progress import progress
     from balancemix.run import Run
     from balancemix.training.experiment import load_rows, trained_model
     from balancemix.training.predict import predict_logits
-    from balancemix.wording import suggest
 
     run_ = Run.open(arguments.run_directory)
     plan = run_.plan

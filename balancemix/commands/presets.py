@@ -21,9 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print names with their head comments, or one file."""
-    from balancemix.errors import InputError
+    from balancemix.errors import InputError, suggest
     from balancemix.plan.shipped import presets, summary
-    from balancemix.wording import suggest
 
     known = presets()
     if arguments.name is None:

@@ -20,8 +20,7 @@ from balancemix.data.rows import (
     as_is,
 )
 from balancemix.data.splits import Splits, divide
-from balancemix.errors import InputError
-from balancemix.wording import suggest
+from balancemix.errors import InputError, suggest
 
 __all__ = [
     "Batch",

@@ -22,8 +22,7 @@ import torch
 
 from balancemix.data import images
 from balancemix.data.memory import available_memory
-from balancemix.errors import InputError
-from balancemix.wording import suggest
+from balancemix.errors import InputError, suggest
 
 if TYPE_CHECKING:
     from PIL.Image import Image

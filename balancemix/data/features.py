@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from balancemix.errors import InputError
-from balancemix.sharing import Share
+from balancemix.processes import Share
 
 BLOCK = 256  # rows summed up at once
 

@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from balancemix.errors import InputError
+from balancemix.errors import InputError, suggest
 from balancemix.progress import progress
-from balancemix.wording import suggest
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -16,7 +16,7 @@ from torch.utils.data import Dataset
 from balancemix.data import cache, images
 from balancemix.data.features import channel_statistics, check_stored, draw_stored, take
 from balancemix.errors import InputError
-from balancemix.sharing import Share
+from balancemix.processes import Share
 
 if TYPE_CHECKING:
     from PIL.Image import Image

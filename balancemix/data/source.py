@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from balancemix.data.rows import IMAGENET_MEAN, IMAGENET_STD, Channels, ImageRows
-from balancemix.errors import InputError
-from balancemix.wording import listing
+from balancemix.errors import InputError, listing
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import torch
 
 from balancemix.data.rows import Rows
-from balancemix.errors import InputError
+from balancemix.errors import InputError, listing, suggest
 from balancemix.labels.classes import class_counts
-from balancemix.wording import listing, suggest
 
 NAMES = ("train", "test", "val", "valid")
 HELD_OUT = "held-out"  # training rows that are only scored on; no file names them

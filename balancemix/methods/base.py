@@ -16,7 +16,7 @@ from balancemix.labels.table import LabelTable
 from balancemix.methods import losses
 from balancemix.methods.sampling import Batches
 from balancemix.methods.stream import Said, as_matrix
-from balancemix.sharing import Part
+from balancemix.processes import Part
 
 Reduction = Literal["sum", "mean"]
 Input = Tensor | Sequence[Tensor]  # a batch, or one batch for each view of the same rows

@@ -41,7 +41,7 @@ from balancemix.methods.mixing import draw_lambda, mix
 from balancemix.methods.mixup import Mixup
 from balancemix.methods.sampling import Batches
 from balancemix.methods.stream import Said
-from balancemix.sharing import Part
+from balancemix.processes import Part
 
 
 class Peers(nn.Module):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from balancemix.sharing import Part
+from balancemix.processes import Part
 
 
 def draw_lambda(

@@ -13,7 +13,7 @@ from torch.utils.data import Sampler
 from balancemix import processes
 from balancemix.labels.chunks import chunks
 from balancemix.methods.statistics import Statistics, over_positives
-from balancemix.sharing import Part, Share
+from balancemix.processes import Part, Share
 
 if TYPE_CHECKING:
     from balancemix.methods.base import Method

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor, nn
 
-from balancemix.errors import InputError
+from balancemix.errors import InputError, suggest
 from balancemix.models.backbones import fetchable, lite0_state
 from balancemix.models.ml_decoder import MLDecoder
 from balancemix.models.query2label import Query2Label
-from balancemix.wording import suggest
 
 if TYPE_CHECKING:
     from timm.models import PretrainedCfg

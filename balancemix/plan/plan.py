@@ -17,11 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from balancemix.errors import InputError
+from balancemix.errors import InputError, suggest
 from balancemix.labels import noise
 from balancemix.methods import METHODS, BalanceMix, Method
 from balancemix.plan.settings import read_into
-from balancemix.wording import suggest
 
 
 @dataclass(kw_only=True)

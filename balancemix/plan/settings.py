@@ -8,8 +8,7 @@ import types
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from balancemix.errors import InputError
-from balancemix.wording import suggest
+from balancemix.errors import InputError, suggest
 
 T = TypeVar("T")
 

@@ -19,8 +19,7 @@ from functools import cache
 
 import torch
 
-from balancemix.errors import InputError
-from balancemix.wording import suggest
+from balancemix.errors import InputError, suggest
 
 LIMIT, WITHOUT_AMX = "ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16"
 # The products of a training step: linear layers, convolutions and their gradients, attention.

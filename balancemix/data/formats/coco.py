@@ -17,8 +17,7 @@ from torch import Tensor
 
 from balancemix.data.source import Catalogue
 from balancemix.data.splits import check_classes
-from balancemix.errors import InputError
-from balancemix.wording import suggest
+from balancemix.errors import InputError, suggest
 
 YEARS = ("2017", "2014")
 PARTS = ("train", "val")

@@ -15,8 +15,7 @@ import torch
 from balancemix.data import images
 from balancemix.data.rows import IMAGENET_MEAN, IMAGENET_STD, Channels, ImageRows
 from balancemix.data.splits import check_classes, check_split
-from balancemix.errors import InputError
-from balancemix.wording import listing, suggest
+from balancemix.errors import InputError, listing, suggest
 
 HEADER = "begin it with image,labels or image,labels,split"
 

@@ -18,8 +18,7 @@ from balancemix.data.rows import (
     ImageRows,
     Rows,
 )
-from balancemix.errors import InputError
-from balancemix.wording import listing
+from balancemix.errors import InputError, listing
 
 ENDINGS = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"}
 

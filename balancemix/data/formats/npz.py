@@ -17,8 +17,7 @@ from balancemix.data import images
 from balancemix.data.formats.mapped import map_array
 from balancemix.data.rows import FeatureRows
 from balancemix.data.splits import check_classes, check_split
-from balancemix.errors import InputError
-from balancemix.wording import listing
+from balancemix.errors import InputError, listing
 
 Array = npt.NDArray[Any]
 NAMES = ("features", "labels", "classes", "split", "images", "truth", "views")

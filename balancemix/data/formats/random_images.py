@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from balancemix.data.rows import Rows, batch_seed
-from balancemix.sharing import Share
+from balancemix.processes import Share
 
 
 class RandomImages(Rows):

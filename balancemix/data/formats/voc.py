@@ -14,8 +14,7 @@ from torch import Tensor
 
 from balancemix.data.source import Catalogue, read_lines
 from balancemix.data.splits import check_classes
-from balancemix.errors import InputError
-from balancemix.wording import suggest
+from balancemix.errors import InputError, suggest
 
 # By the years that are there: our split, the year, the set of images.
 PARTS = {
