@@ -16,7 +16,8 @@ from balancemix.training import devices
 torch.set_num_threads(1)
 
 SUFFIX = {"All": "", "Many": "_many", "Medium": "_medium", "Few": "_few"}
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+ROOT = Path(__file__).resolve().parents[1]
+SHARED = ROOT.parent / "shared" / "data"
 DYING = "import os, signal; os.kill(os.getpid(), signal.SIGILL)"
 
 

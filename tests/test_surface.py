@@ -3,15 +3,14 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import balancemix
 from balancemix.cli import build_parser
 from balancemix.commands import COMMANDS
+from tests.conftest import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted((ROOT / "balancemix").rglob("*.py"))
 
 

@@ -25,7 +25,6 @@ from balancemix.training.engine import Engine
 from balancemix.training.fit import fit
 from balancemix.training.predict import predict, predict_logits
 
-ROOT = Path(__file__).resolve().parents[1]
 CLASSES, WIDTH = 6, 10
 EXACT = {
     "uneven": (203, {}, {}),

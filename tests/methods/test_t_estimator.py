@@ -12,8 +12,8 @@ from balancemix.judge.noise_rates import NoiseRates, dual_t_rates, importance, s
 from balancemix.labels.table import Status
 from balancemix.methods import Mixup, TEstimator
 from balancemix.methods.mixing import draw_lambda
+from tests.methods.test_methods import EPOCHS, SIZE, K, Training, make_data, make_method, make_model
 from tests.reference import t_estimator as reference
-from tests.test_methods import EPOCHS, SIZE, K, Training, make_data, make_method, make_model
 
 
 def planted(n, rho0, rho1, classes=6, seed=0):

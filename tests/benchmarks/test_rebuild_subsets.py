@@ -10,8 +10,8 @@ from PIL import Image
 from balancemix.data.formats import deepfashion
 from benchmarks import rebuild_subsets as subsets
 from tests.conftest import SHARED
-from tests.test_coco import make as make_coco
-from tests.test_deepfashion import make as make_deepfashion
+from tests.data.formats.test_coco import make as make_coco
+from tests.data.formats.test_deepfashion import make as make_deepfashion
 
 shared = pytest.mark.shared
 

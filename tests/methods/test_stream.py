@@ -7,7 +7,7 @@ from balancemix.labels.table import LabelTable
 from balancemix.methods import METHODS, BalanceMix
 from balancemix.methods.stream import as_matrix, by_batches
 from balancemix.training.predict import predict, predictions
-from tests.test_methods import EPOCHS, TINY, Rows, make_data, make_model
+from tests.methods.test_methods import EPOCHS, TINY, Rows, make_data, make_model
 
 
 def dealt(matrix, seed=0, size=7):

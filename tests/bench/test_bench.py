@@ -21,7 +21,7 @@ from balancemix.errors import InputError
 from balancemix.methods import METHODS
 from balancemix.plan.settings import read_into
 from balancemix.plan.shipped import bench_plans, summary
-from tests.conftest import tiny_arrays
+from tests.conftest import ROOT, tiny_arrays
 
 PLAN = """
 data = ["tiny.npz"]
@@ -42,7 +42,7 @@ category = "Proposed"
 settings = { minority = false, warmup = 1 }
 """
 ONE = ["--jobs", "1"]
-PLANS = sorted((Path(__file__).parent.parent / "benchmarks" / "plans").glob("*.toml"))
+PLANS = sorted((ROOT / "benchmarks" / "plans").glob("*.toml"))
 BAD = """
 import os
 from balancemix import Method
@@ -257,7 +257,7 @@ def test_stopped_in_the_middle_it_ends_with_the_same_tables(whole, tmp_path, mon
 @pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGKILL])
 def test_killed_in_the_middle_it_ends_with_the_same_tables(whole, tmp_path, blow):
     call = ["bench", str(whole / "plan.toml"), "--out", str(tmp_path), *ONE]
-    root = str(Path(__file__).resolve().parent.parent)
+    root = str(ROOT)
     path = os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])
     process = subprocess.Popen(
         [sys.executable, "-m", "balancemix", *call],

@@ -6,7 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.conftest import ROOT
+
 TOGETHER = str(ROOT / "tests" / "together.py")
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
 

@@ -2,11 +2,11 @@
 
 import re
 import tomllib
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.conftest import ROOT
+
 FILES = ["constraints.txt", "constraints-lowest.txt"]
 PIN = re.compile(r"([a-z0-9-]+)==([0-9]+(?:\.[a-z0-9]+)*)( ; [a-z_]+ == .+)?")
 

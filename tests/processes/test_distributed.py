@@ -11,9 +11,8 @@ import torch
 
 from balancemix.labels.table import LabelTable
 from balancemix.training.predict import predict_logits
-
-from . import together
-from .processes import TOGETHER, launch, two
+from tests import together
+from tests.launching import TOGETHER, launch, two
 
 pytestmark = pytest.mark.launches
 DECIDED = ("target", "status")

@@ -18,8 +18,7 @@ from balancemix.methods.mixing import draw_lambda
 from balancemix.plan.plan import Plan
 from balancemix.training.fit import fit
 from balancemix.training.predict import predict
-from tests.reference import coteaching as reference
-from tests.test_methods import (
+from tests.methods.test_methods import (
     EPOCHS,
     SIZE,
     D,
@@ -32,6 +31,7 @@ from tests.test_methods import (
     make_model,
     trained,
 )
+from tests.reference import coteaching as reference
 
 
 def two_peers(norm=False):

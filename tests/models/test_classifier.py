@@ -3,7 +3,6 @@
 import http.server
 import queue
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,8 +20,8 @@ from balancemix.models.classifier import (
     normalisation,
 )
 from balancemix.models.ml_decoder import MLDecoder
+from tests.conftest import SHARED
 
-SHARED = Path(__file__).parents[2] / "shared" / "data"
 LITE0 = "tf_efficientnet_lite0"
 
 

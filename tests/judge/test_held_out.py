@@ -17,7 +17,7 @@ from balancemix.run import Run
 from balancemix.training import pilot
 from balancemix.training.fit import fit
 from balancemix.training.pilot import explore
-from tests.test_methods import EPOCHS, make_data
+from tests.methods.test_methods import EPOCHS, make_data
 
 
 def planted(wrong, missing, seed=0, rows=9000, classes=6):

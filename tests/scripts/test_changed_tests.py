@@ -3,11 +3,12 @@
 import doctest
 import importlib.util
 from importlib.machinery import SourceFileLoader
-from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "changed_tests"
+from tests.conftest import ROOT
+
+SCRIPT = ROOT / "scripts" / "changed_tests"
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,8 @@ from balancemix.data import loading
 from balancemix.data.loading import Loader
 from balancemix.errors import InputError
 from balancemix.training.predict import predict
-
-from . import together
+from tests import together
+from tests.conftest import ROOT
 
 BATCHES = [[0, 1], [2]]
 
@@ -128,7 +128,7 @@ def test_a_script_that_hides_its_work_in_main_can_load_images(tmp_path):
         "    rows = make_photos(Path(sys.argv[1]), 4)\n"
         "    print([index.tolist() for _, index in Loader(rows, [[2, 0], [1]], 1)])\n"
     )
-    root = str(together.ROOT)
+    root = str(ROOT)
     done = subprocess.run(
         [sys.executable, str(script), str(tmp_path)],
         env={**os.environ, "PYTHONPATH": root},

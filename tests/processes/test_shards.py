@@ -10,8 +10,7 @@ from balancemix.methods.mixing import draw_lambda
 from balancemix.methods.sampling import Batches
 from balancemix.models.batchnorm import SharedBatchNorm, share_statistics
 from balancemix.processes import Part, Share
-
-from . import together
+from tests import together
 
 
 @pytest.mark.parametrize("world", [2, 3])

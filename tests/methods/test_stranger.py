@@ -10,8 +10,9 @@ from balancemix.cli import main
 from balancemix.errors import InputError
 from balancemix.plan.plan import Plan, make_method
 from balancemix.run import Run
+from tests.conftest import ROOT
 
-DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "own-method.md"
+DOCUMENT = ROOT / "docs" / "own-method.md"
 
 
 @pytest.fixture

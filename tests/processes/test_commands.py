@@ -12,10 +12,9 @@ import torch
 
 from balancemix import cli
 from balancemix.run import Run
-
-from .conftest import tiny_arrays
-from .processes import TOGETHER, TORCHRUN, environment, free_port, launch, two
-from .test_distributed import DECIDED, assert_alike
+from tests.conftest import tiny_arrays
+from tests.launching import TOGETHER, TORCHRUN, environment, free_port, launch, two
+from tests.processes.test_distributed import DECIDED, assert_alike
 
 pytestmark = pytest.mark.launches
 TRAIN = [

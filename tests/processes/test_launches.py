@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from .processes import ROOT, environment
+from tests.conftest import ROOT
+from tests.launching import environment
 
 pytestmark = pytest.mark.slow
 SCRIPT = str(ROOT / "tests" / "launches.py")
