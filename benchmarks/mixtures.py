@@ -21,8 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
-from balancemix.labels.mixtures import Mixtures, clean_probability, fit_mixtures
-from balancemix.methods.losses import bce_of_confidence
+from balancemix.labels.mixtures import Mixtures, clean_probability, fit_mixtures, label_loss
 from balancemix.progress import Progress, progress
 
 CASES = {(82_081, 80): 100, (20_000, 1_000): 150}  # rows × classes: how many times as fast
@@ -53,7 +52,7 @@ def noisy_losses(
     present = margin * between(1, 2) + between(0.5, 3)
     absent = margin * between(1, 2) - between(2, 6)
     confidence = torch.where(truth, present, absent).sigmoid_()
-    return bce_of_confidence(confidence, given), given.to(torch.uint8)
+    return label_loss(given, confidence), given.to(torch.uint8)
 
 
 def seconds(job: Callable[[], object], repeats: int = 1) -> float:

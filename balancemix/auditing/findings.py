@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from balancemix.labels.mixtures import clean_probability
-from balancemix.methods.losses import bce_of_confidence
+from balancemix.labels.mixtures import clean_probability, label_loss
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ def audit(
         shapes = f"{tuple(given.shape)} and {tuple(confidence.shape)}"
         raise ValueError(f"labels and confidence must be of one shape, they are {shapes}")
     if clean is None:
-        clean = clean_probability(bce_of_confidence(confidence, given), given)
+        clean = clean_probability(label_loss(given, confidence), given)
     rating = suspicion(given, clean, confidence)
     rows, columns = (rating > above).nonzero(as_tuple=True)
     order = rating[rows, columns].argsort(descending=True, stable=True)

@@ -24,8 +24,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from balancemix.labels.mixtures import clean_probability
-from balancemix.methods.losses import bce_of_confidence
+from balancemix.labels.mixtures import clean_probability, label_loss
 
 How = Literal["bilinear", "fallback", "not enough data"]
 Side = Literal["positives", "negatives"]
@@ -75,7 +74,7 @@ def estimate_noise_rates(
     _check(labels, confidence, selected)
     positive, confidence = labels > 0, confidence.detach().double()
     if selected is None:
-        selected = pick(bce_of_confidence(confidence, positive), positive) > 0.5
+        selected = pick(label_loss(positive, confidence), positive) > 0.5
     selected = selected > 0
     if one_sided is not None:
         selected = selected | (positive if one_sided == "positives" else ~positive)
@@ -101,7 +100,7 @@ def scaled_losses(confidence: Tensor, labels: Tensor) -> Tensor:
     >>> scaled_losses(torch.tensor([[0.9], [0.5], [0.1]]), torch.ones(3, 1))[:, 0]
     tensor([0.0000, 0.2675, 1.0000])
     """
-    losses, positive = bce_of_confidence(confidence, labels), labels > 0
+    losses, positive = label_loss(labels, confidence), labels > 0
     result = torch.zeros_like(losses)
     for side in (positive, ~positive):
         least = losses.masked_fill(~side, torch.inf).amin(0)

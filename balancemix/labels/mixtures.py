@@ -30,6 +30,17 @@ from balancemix.labels.histogram import (
 )
 
 Fit = Literal["raw", "dividemix"]
+EDGE = 1e-7  # the least distance of a probability from 0 and 1 whose logarithm float32 has
+
+
+def label_loss(given: Tensor, confidence: Tensor) -> Tensor:
+    """Binary cross-entropy of hard labels under predicted probabilities, as Eqs. 6–8 need it.
+
+    >>> label_loss(torch.tensor([1, 0]), torch.tensor([0.5, 1.0]))
+    tensor([ 0.6931, 16.1181])
+    """
+    of_given = torch.where(given > 0, confidence, 1 - confidence)
+    return -of_given.clamp(EDGE, 1 - EDGE).log()
 
 
 class Guard(IntEnum):

@@ -30,15 +30,15 @@ from torch import Tensor, nn
 from balancemix import processes
 from balancemix.judge.held_out import Evidence
 from balancemix.labels.chunks import chunks
-from balancemix.labels.mixtures import Fit, Guard, Mixtures
+from balancemix.labels.mixtures import Fit, Guard, Mixtures, label_loss
 from balancemix.labels.table import RelabelWeight, manage
 from balancemix.methods.base import Input, Method, first_view, require, warm_epochs
-from balancemix.methods.losses import asl, bce, bce_of_confidence, focal
+from balancemix.methods.losses import asl, bce, focal
 from balancemix.methods.mixing import draw_lambda, mix
 from balancemix.methods.sampling import Score, effective_rows, odds_of_scores, row_scores
 from balancemix.methods.statistics import Statistics
 from balancemix.methods.stream import Said, by_batches
-from balancemix.training.predict import evaluating
+from balancemix.models.classifier import evaluating
 
 
 @dataclass(kw_only=True)
@@ -228,7 +228,7 @@ class BalanceMix(Method):
         )
         for rows in pieces:
             given, said = table.noted(rows)
-            clean = self.mixtures.posterior(bce_of_confidence(said, given), given)
+            clean = self.mixtures.posterior(label_loss(given, said), given)
             table.judge(rows, torch.where(given > 0, 1.0, clean) if self.trusting else clean)
             if view_confidence is None:
                 self._decide(rows, said)

@@ -33,10 +33,9 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from balancemix.labels.mixtures import Fit, Guard, fit_mixtures
+from balancemix.labels.mixtures import Fit, Guard, fit_mixtures, label_loss
 from balancemix.labels.table import Status
 from balancemix.methods.base import Input, checked, first_view, require, warm_epochs
-from balancemix.methods.losses import bce_of_confidence
 from balancemix.methods.mixing import draw_lambda, mix
 from balancemix.methods.mixup import Mixup
 from balancemix.methods.sampling import Batches
@@ -192,7 +191,7 @@ class CoTeaching(Mixup):
             )
         both = checked(confidence, table.given.repeat(1, 2)).view(rows, 2, classes)
         facts = super().end_epoch()
-        losses = bce_of_confidence(both, table.given[:, None]).mean(2)  # N×2: under a, under b
+        losses = label_loss(table.given[:, None], both).mean(2)  # N×2: under a, under b
         ones = torch.ones_like(losses)
         mixtures = fit_mixtures(
             losses, ones, fit=self.mixture, fewest=self.fewest, separation=self.separation

@@ -18,8 +18,8 @@ from balancemix.labels.histogram import (
     add_losses,
     empty_histogram,
 )
-from balancemix.labels.mixtures import Fit, Mixtures, fit_histogram
-from balancemix.methods.losses import bce_of_confidence, widened
+from balancemix.labels.mixtures import Fit, Mixtures, fit_histogram, label_loss
+from balancemix.methods.losses import widened
 
 _UNIT = 1 << 34  # confidences are added up as integers: 2²⁸ rows, the most, stay within 63 bits
 
@@ -62,7 +62,7 @@ class Statistics:
             self.present += torch.where(positive, units, 0).sum(0)
             self.absent += torch.where(positive, 0, _UNIT - units).sum(0)
             if self.histogram is not None:
-                add_losses(self.histogram, bce_of_confidence(said, labels), labels)
+                add_losses(self.histogram, label_loss(labels, said), labels)
         self.rows += len(given)
         return self
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, cast
 
@@ -244,3 +246,16 @@ def _config(backbone: str) -> PretrainedCfg:
         hint = f"did you mean {', '.join(near)}?" if near else "timm.list_models() lists them all"
         raise InputError(f"unknown backbone {backbone!r}: {hint}")
     return config
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Switch to evaluation without gradients, and back to each module's own mode after."""
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode

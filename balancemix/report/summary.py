@@ -13,8 +13,7 @@ from torch import Tensor
 from balancemix.auditing.findings import Finding, audit, table_clean
 from balancemix.evaluation.metrics import average_precision
 from balancemix.labels.classes import Groups, class_counts, class_groups
-from balancemix.labels.mixtures import Mixtures, fit_mixtures
-from balancemix.methods.losses import bce_of_confidence
+from balancemix.labels.mixtures import Mixtures, fit_mixtures, label_loss
 from balancemix.plan.plan import Plan
 from balancemix.plan.settings import flat
 from balancemix.run import Run
@@ -94,7 +93,7 @@ class Record:
     @cached_property
     def losses(self) -> Tensor:
         """The loss of every given label."""
-        return bce_of_confidence(self.confidence, self.given)
+        return label_loss(self.given, self.confidence)
 
     @cached_property
     def mixtures(self) -> Mixtures:

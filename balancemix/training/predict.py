@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -12,6 +11,7 @@ from torch.utils.data import Dataset
 
 from balancemix import processes
 from balancemix.data.loading import Loader
+from balancemix.models.classifier import evaluating
 from balancemix.models.fold import folded
 
 
@@ -41,19 +41,6 @@ def predict_logits(
 ) -> Tensor:
     """Compute N×K float32 logits, which rank rows without the ties of saturated probabilities."""
     return _run(model, data, batch_size, workers, advance, lambda logits: logits)
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Switch to evaluation without gradients, and back to each module's own mode after."""
-    modes = {module: module.training for module in model.modules()}
-    model.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        for module, mode in modes.items():
-            module.training = mode
 
 
 def predictions(

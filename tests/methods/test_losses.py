@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from balancemix.methods.losses import asl, bce, bce_of_confidence, entropy, focal, hill, sides, splc
+from balancemix.labels.mixtures import label_loss
+from balancemix.methods.losses import asl, bce, entropy, focal, hill, sides, splc
 from tests.reference import balancemix as reference
 from tests.reference import losses as literal
 
@@ -70,11 +71,11 @@ def test_bce_is_linear_in_the_target():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_bce_of_confidence_equals_equation_1(dtype):
+def test_label_loss_equals_equation_1(dtype):
     logits, soft = drawn(4)
     labels = soft.round().to(torch.uint8)
     confidence = logits.sigmoid().to(dtype)
-    got = bce_of_confidence(confidence, labels)
+    got = label_loss(labels, confidence)
     assert got.dtype == dtype
     for i, k in np.ndindex(*got.shape):
         want = reference.bce(float(confidence[i, k]), int(labels[i, k]))
@@ -82,20 +83,20 @@ def test_bce_of_confidence_equals_equation_1(dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_bce_of_confidence_is_finite_and_not_negative_at_0_and_1(dtype):
+def test_label_loss_is_finite_and_not_negative_at_0_and_1(dtype):
     confidence = torch.tensor([0.0, 1.0, 1e-30, 1 - 6e-8], dtype=dtype)
     for labels in (torch.zeros(4), torch.ones(4), torch.ones(4, dtype=torch.uint8)):
-        losses = bce_of_confidence(confidence, labels)
+        losses = label_loss(labels, confidence)
         assert losses.isfinite().all()
         assert (losses >= 0).all()
-    assert bce_of_confidence(confidence, torch.ones(4))[0] > 16
-    assert bce_of_confidence(confidence, torch.ones(4))[1] < 1e-6
+    assert label_loss(torch.ones(4), confidence)[0] > 16
+    assert label_loss(torch.ones(4), confidence)[1] < 1e-6
 
 
-def test_bce_of_confidence_never_grows_with_the_confidence_in_the_label():
+def test_label_loss_never_grows_with_the_confidence_in_the_label():
     confidence = torch.linspace(0, 1, 10_001)
-    assert (bce_of_confidence(confidence, torch.ones(10_001)).diff() <= 0).all()
-    assert (bce_of_confidence(confidence, torch.zeros(10_001)).diff() >= 0).all()
+    assert (label_loss(torch.ones(10_001), confidence).diff() <= 0).all()
+    assert (label_loss(torch.zeros(10_001), confidence).diff() >= 0).all()
 
 
 # Losses in BCE's place.

@@ -14,7 +14,8 @@ from balancemix.labels.mixtures import Mixtures
 from balancemix.labels.table import Status
 from balancemix.methods import BCE, METHODS, BalanceMix, Mixup
 from balancemix.methods.mixing import draw_lambda
-from balancemix.training.predict import evaluating, predict, predict_logits
+from balancemix.models.classifier import evaluating
+from balancemix.training.predict import predict, predict_logits
 from tests.reference import balancemix as reference
 
 N, D, K, EPOCHS, SIZE = 40, 6, 5, 3, 12

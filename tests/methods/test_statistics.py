@@ -6,8 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balancemix.labels.mixtures import Guard, fit_mixtures
-from balancemix.methods.losses import bce_of_confidence
+from balancemix.labels.mixtures import Guard, fit_mixtures, label_loss
 from balancemix.methods.sampling import minority_odds, odds_of_rows
 from balancemix.methods.statistics import Statistics, over_positives
 from tests.reference import balancemix as reference
@@ -93,7 +92,7 @@ def test_odds_from_streamed_statistics_are_the_minority_odds(score):
 @pytest.mark.parametrize("fit", ["raw", "dividemix"])
 def test_mixtures_are_those_of_the_losses_of_all_rows(fit):
     confidence, labels = drawn(2_000)
-    want = fit_mixtures(bce_of_confidence(confidence, labels), labels, fit=fit, fewest=150)
+    want = fit_mixtures(label_loss(labels, confidence), labels, fit=fit, fewest=150)
     streamed = Statistics.empty(5)
     for index in torch.arange(2_000).split(300):
         streamed.update(confidence[index], labels[index])

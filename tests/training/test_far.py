@@ -5,10 +5,9 @@ import torch
 
 from balancemix.data.loading import Loader
 from balancemix.evaluation.metrics import average_precision
-from balancemix.labels.mixtures import clean_probability
+from balancemix.labels.mixtures import clean_probability, label_loss
 from balancemix.labels.table import manage
 from balancemix.methods import METHODS, BalanceMix
-from balancemix.methods.losses import bce_of_confidence
 from balancemix.methods.sampling import minority_odds, odds_of_rows
 from balancemix.methods.statistics import Statistics
 from balancemix.plan.plan import make_method
@@ -43,7 +42,7 @@ def test_the_device_refuses_what_a_gpu_would(meet):
 @pytest.mark.parametrize("rows", [500, 3_000])  # every loss a point of its own, and bins
 def test_mixtures_are_fitted_where_the_losses_are(rows):
     confidence, labels = drawn(rows)
-    losses = bce_of_confidence(confidence, labels)
+    losses = label_loss(labels, confidence)
     with Distance():
         got = clean_probability(Far(losses), Far(labels))
     assert got.device == FAR
