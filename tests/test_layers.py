@@ -1,6 +1,8 @@
 """Who may import whom: each package its own modules and those of earlier layers, without cycles."""
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -78,3 +80,9 @@ def test_there_is_no_cycle():
 
     for name in sorted(set(MODULES) - DOORS):
         visit(name, [])
+
+
+def test_the_picture_of_the_layers_is_up_to_date():
+    script = ROOT / "scripts" / "architecture"
+    done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
