@@ -1,8 +1,8 @@
-"""Make the tables of docs/results.md: `make results`, or `results.py NAME …` for some.
+"""Make the tables of docs/results.md and docs/tables: `make results`, or `results.py NAME …`.
 
 Every table is one that `balancemix bench` writes, of a shipped plan or of one in benchmarks/plans.
 Finished runs are kept under bench/ and never repeated; a killed one goes on. With --tables nothing
-is trained: the document is written anew from what has ended.
+is trained: the documents are written anew from what has ended.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from balancemix.files import write_text
 from balancemix.plan.shipped import bench_plans
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENT = ROOT / "docs" / "results.md"
+DOCUMENTS = [ROOT / "docs" / "results.md", *sorted((ROOT / "docs" / "tables").glob("*.md"))]
 FEATURES = "../shared/data/coco160-features.npz"
 FASHION = "bench/deepfashion.npz"
 EMBED = ["embed", "../shared/data/deepfashion", "--image-size", "160", "--out", FASHION]
@@ -55,7 +55,7 @@ BENCHES = {
 
 
 def main(words: list[str]) -> None:
-    """Run what is missing, one bench after another, and put their tables into the document."""
+    """Run what is missing, one bench after another, and put their tables into the documents."""
     train = "--tables" not in words
     names = [word for word in words if word != "--tables"] or list(BENCHES)
     unknown = [name for name in names if name not in BENCHES]
@@ -68,7 +68,7 @@ def main(words: list[str]) -> None:
         if train and bench.data == FASHION and not (ROOT / FASHION).exists():
             balancemix(EMBED)
         balancemix(bench.command(name) + ([] if train else ["--tables"]))
-        put_into_document(name)
+        put_into_documents(name)
 
 
 def balancemix(arguments: list[str]) -> None:
@@ -78,22 +78,29 @@ def balancemix(arguments: list[str]) -> None:
         sys.exit(done.returncode)
 
 
-def put_into_document(name: str) -> None:
-    """Put the tables of a bench where the document has their marks, <!-- NAME/TABLE -->."""
-    for mark in re.findall(rf"<!-- ({re.escape(name)}/[\w-]+) -->", DOCUMENT.read_text("utf-8")):
+def put_into_documents(name: str) -> None:
+    """Put the tables of a bench where a document has their marks, <!-- NAME/TABLE -->."""
+    text = "".join(document.read_text("utf-8") for document in DOCUMENTS)
+    for mark in sorted(set(re.findall(rf"<!-- ({re.escape(name)}/[\w-]+) -->", text))):
         table = ROOT / "bench" / name / "tables" / f"{mark.partition('/')[2]}.md"
         if not table.exists():
-            sys.exit(f"{DOCUMENT}: <!-- {mark} -->: there is no {table}")
+            sys.exit(f"<!-- {mark} -->: there is no {table}")
         put(mark, table.read_text("utf-8"))
 
 
 def put(mark: str, text: str) -> None:
-    """Replace what stands in the document between a mark and the next <!-- end -->."""
-    before, found, rest = DOCUMENT.read_text("utf-8").partition(f"<!-- {mark} -->\n")
-    _, closed, after = rest.partition("<!-- end -->")
-    if not found or not closed:
-        sys.exit(f"{DOCUMENT}: no marks <!-- {mark} --> … <!-- end -->")
-    write_text(DOCUMENT, f"{before}{found}{text}{closed}{after}")
+    """Replace what stands between a mark and the next <!-- end -->, wherever the mark is."""
+    places = 0
+    for document in DOCUMENTS:
+        before, found, rest = document.read_text("utf-8").partition(f"<!-- {mark} -->\n")
+        _, closed, after = rest.partition("<!-- end -->")
+        if found and not closed:
+            sys.exit(f"{document}: <!-- {mark} --> has no <!-- end -->")
+        if found:
+            write_text(document, f"{before}{found}{text}{closed}{after}")
+            places += 1
+    if not places:
+        sys.exit(f"no document has the mark <!-- {mark} -->")
 
 
 if __name__ == "__main__":
