@@ -7,13 +7,11 @@ training step on as many; the candidates and the step take turns.
 from __future__ import annotations
 
 from collections.abc import Callable
-from unittest.mock import patch
 
 import torch
 from photos import report
 from turns import fastest
 
-from balancemix.models import fold
 from balancemix.models.classifier import build_model
 from balancemix.models.fold import folded
 from balancemix.training.allocator import keep_freed_memory
@@ -46,13 +44,10 @@ def main() -> None:
 
     step()
     quick, rows = folded(model, x[:1]), x.contiguous()
-    with patch.object(fold, "_joins", return_value=False):
-        separate = folded(model, x[:1])
     compiled = torch.compile(model)
     candidates: dict[str, Callable[[], object]] = {
         "as it is": lambda: model(x),
-        "BatchNorm and padding folded": lambda: separate(x),
-        "BatchNorm, padding and activations folded": lambda: quick(x),
+        "BatchNorm and padding folded": lambda: quick(x),
         "in pieces of 8 images": lambda: [model(piece) for piece in x.split(8)],
         "channels first": lambda: model(rows),
         "bf16": half,

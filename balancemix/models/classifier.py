@@ -139,14 +139,14 @@ def input_size(backbone: str) -> int:
     return int(_config(backbone).input_size[-1])
 
 
-def begin_at_frequencies(model: Classifier, share: Tensor) -> None:
+def start_at_frequencies(model: Classifier, share: Tensor) -> None:
     """Let the head say at first, of every row, how often each class is there (K shares).
 
     The first steps of a random head would move all of a pretrained backbone's weights by a large
     and useless loss; from here on they only learn what tells rows apart.
 
     >>> model = build_model(classes=2, features=3)
-    >>> begin_at_frequencies(model, torch.tensor([0.5, 0.1]))
+    >>> start_at_frequencies(model, torch.tensor([0.5, 0.1]))
     >>> model(torch.randn(1, 3)).sigmoid()
     tensor([[0.5000, 0.1000]], grad_fn=<SigmoidBackward0>)
     """

@@ -1,14 +1,13 @@
-"""Fold BatchNorm, padding and activation into convolutions, for passes without gradient.
+"""Fold BatchNorm and padding into convolutions, for passes without gradient.
 
-A pass of EfficientNet-Lite0 takes three tenths less time on a CPU then (docs/performance.md).
+That takes a quarter off a pass of EfficientNet-Lite0 on a CPU (docs/performance.md).
 """
 
 from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping
 from typing import Any, cast
 
 import torch
@@ -18,43 +17,27 @@ from torch.nn.utils.fusion import fuse_conv_bn_weights
 
 # What folding may change of a logit, as a share of the largest one: rounding, and nothing else.
 TOLERANCE = 1e-3
-# How oneDNN calls an activation, and its numbers.
-ACTIVATIONS: dict[type[nn.Module], tuple[str, list[float]]] = {
-    nn.ReLU: ("relu", []),
-    nn.ReLU6: ("hardtanh", [0.0, 6.0]),
-    nn.SiLU: ("swish", []),
-}
 
 
 def folded(model: nn.Module, x: Tensor) -> nn.Module:
-    """Return a copy that says the same in evaluation, faster; or the model, if it cannot be made.
+    """Return a copy that gives the same logits in evaluation, faster; or the model itself.
 
-    What stands behind which convolution is seen by showing `x`, some rows, to the model; that both
-    say the same is checked by them.
+    `x`, some rows, is shown to the model to learn which BatchNorm follows which convolution, and to
+    check that the copy's logits are the same. Where they are not, or where the model cannot be
+    copied, it is returned as it is.
     """
     if not any(isinstance(module, nn.BatchNorm2d) for module in model.modules()):
         return model
-    steps = (_fold_norms, _even_padding, _join_activations)
-    for taken in (steps, steps[:2]):
-        if (quick := _changed(model, x, taken)) is not None:
-            return quick
-    return model
-
-
-def _changed(
-    model: nn.Module, x: Tensor, steps: Sequence[Callable[[nn.Module, Tensor], None]]
-) -> nn.Module | None:
-    """Take the steps on a copy; return it if it still says the same."""
     try:
         quick = copy.deepcopy(model).eval()
     except (RuntimeError, TypeError):  # somebody's model may hold what cannot be copied
-        return None
+        return model
     with torch.inference_mode(False), torch.no_grad():  # see `_pairs` for the first
-        said = quick(x)
-        for step in steps:
-            step(quick, x)
-        alike = (quick(x) - said).abs().max() <= TOLERANCE * said.abs().max()
-    return quick if bool(alike) else None
+        logits = quick(x)
+        _fold_norms(quick, x)
+        _fold_padding(quick)
+        same = (quick(x) - logits).abs().max() <= TOLERANCE * logits.abs().max()
+    return quick if bool(same) else model
 
 
 def _fold_norms(model: nn.Module, x: Tensor) -> None:
@@ -75,71 +58,13 @@ def _fold_norms(model: nn.Module, x: Tensor) -> None:
     _replace(model, by)
 
 
-def _even_padding(model: nn.Module, x: Tensor) -> None:
+def _fold_padding(model: nn.Module) -> None:
     convolutions = [module for module in model.modules() if isinstance(module, nn.Conv2d)]
-    _replace(model, {module: Evened(module) for module in convolutions if Evened.fits(module)})
+    fitting = [module for module in convolutions if SamePaddingConv.fits(module)]
+    _replace(model, {module: SamePaddingConv(module) for module in fitting})
 
 
-def _join_activations(model: nn.Module, x: Tensor) -> None:
-    if torch.is_autocast_enabled("cpu") or not _joins():
-        return
-    by: dict[nn.Module, nn.Module] = {}
-    for convolution, activation in _pairs(model, x):
-        if type(activation) in ACTIVATIONS and Activated.fits(convolution):
-            by[convolution], by[activation] = Activated(convolution, activation), nn.Identity()
-    _replace(model, by)
-
-
-class Activated(nn.Module):
-    """A convolution that hands on its outcome through the activation, without writing it twice.
-
-    On a CPU an activation costs the time of reading and writing all that it is given. The operator
-    is the one that torch.compile uses; it has no public name.
-    """
-
-    def __init__(self, convolution: nn.Conv2d, activation: nn.Module) -> None:
-        super().__init__()
-        self.convolution, self.activation = convolution, activation
-
-    @staticmethod
-    def fits(convolution: nn.Conv2d) -> bool:
-        """Is it one on a CPU, in float32, that pads with zeros, by numbers?"""
-        usual = type(convolution) in (nn.Conv2d, Evened) and convolution.padding_mode == "zeros"
-        weight = convolution.weight
-        plain = weight.device.type == "cpu" and weight.dtype == torch.float32
-        return usual and plain and not isinstance(convolution.padding, str)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Convolve and activate."""
-        one = self.convolution
-        if isinstance(one, Evened) and not one.even(x):
-            return cast(Tensor, self.activation(one(x)))
-        name, numbers = ACTIVATIONS[type(self.activation)]
-        how = one.padding, one.stride, one.dilation, one.groups, name, numbers, ""
-        return _joined()(x, one.weight, one.bias, *how)
-
-
-def _joined() -> Callable[..., Tensor]:
-    return cast(Callable[..., Tensor], torch.ops.mkldnn._convolution_pointwise)
-
-
-@cache
-def _joins() -> bool:
-    """Does torch have that operator, for these activations?"""
-    x = torch.linspace(-9, 9, 16).view(1, 1, 4, 4)
-    convolution = nn.Conv2d(1, 1, 1, device="meta").to_empty(device="cpu")  # draws no weight
-    for parameter in convolution.parameters():
-        nn.init.ones_(parameter)
-    try:
-        for activation in (kind() for kind in ACTIVATIONS):
-            joined = Activated(convolution, activation)(x)
-            torch.testing.assert_close(joined, activation(convolution(x)))
-    except (AttributeError, RuntimeError, TypeError, AssertionError):
-        return False
-    return True
-
-
-class Evened(nn.Conv2d):
+class SamePaddingConv(nn.Conv2d):
     """A convolution of stride 2 that need not copy its input to pad it as TensorFlow does.
 
     TensorFlow pads an even size by one more behind than before, for which torch has no setting. A
@@ -157,7 +82,7 @@ class Evened(nn.Conv2d):
 
     @staticmethod
     def fits(convolution: nn.Conv2d) -> bool:
-        """Is it one that pads so, of stride 2, with an odd kernel?"""
+        """Tell whether it pads so, with stride 2 and an odd kernel."""
         from timm.layers.conv2d_same import Conv2dSame  # noqa: TID251 - asks for a kind, builds none
 
         if not isinstance(convolution, Conv2dSame):
@@ -168,18 +93,18 @@ class Evened(nn.Conv2d):
 
     @staticmethod
     def even(x: Tensor) -> bool:
-        """Are both sizes even? An odd one is padded otherwise."""
+        """Tell whether both sizes are even; odd ones are padded in another way."""
         return x.shape[-1] % 2 == x.shape[-2] % 2 == 0
 
     def forward(self, x: Tensor) -> Tensor:
-        """Convolve; odd sizes are left to the original."""
+        """Convolve; leave odd sizes to the original."""
         return super().forward(x) if self.even(x) else cast(Tensor, self.origin(x))
 
 
 def _pairs(model: nn.Module, x: Tensor) -> list[tuple[nn.Conv2d, nn.Module]]:
-    """Find convolutions and what their outcome goes to straight, where both are used once."""
-    # A tensor that was changed in place is no longer what the convolution said, though the same
-    # object: torch counts such changes, other than in inference mode.
+    """Find convolutions and the module that each feeds directly, where both are used once."""
+    # A tensor that was changed in place is the same object, but no longer the convolution's output.
+    # torch counts such changes, except in inference mode.
     made: list[tuple[nn.Conv2d, Tensor, int]] = []
     pairs: list[tuple[nn.Conv2d, nn.Module]] = []
     used: Counter[nn.Module] = Counter()
@@ -205,7 +130,7 @@ def _pairs(model: nn.Module, x: Tensor) -> list[tuple[nn.Conv2d, nn.Module]]:
 
 
 def _replace(model: nn.Module, by: Mapping[nn.Module, nn.Module]) -> None:
-    """Put other modules in the places of some."""
+    """Replace modules by others, wherever they stand."""
     for name, module in list(model.named_modules(remove_duplicate=False)):
         if module in by:
             model.set_submodule(name, by[module])

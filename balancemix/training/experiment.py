@@ -21,7 +21,7 @@ from balancemix.data.formats.random_images import RandomImages
 from balancemix.errors import InputError
 from balancemix.labels import noise
 from balancemix.labels.classes import class_counts
-from balancemix.models.classifier import UNPOOLED, begin_at_frequencies, build_model, normalisation
+from balancemix.models.classifier import UNPOOLED, build_model, normalisation, start_at_frequencies
 from balancemix.plan.plan import Plan
 from balancemix.progress import Progress
 from balancemix.run import Run
@@ -151,7 +151,7 @@ def make_model(plan: Plan, rows: Rows, *, pretrained: bool) -> nn.Module:
         **shape,
     )
     if pretrained and not isinstance(rows, FeatureRows):
-        begin_at_frequencies(model, (class_counts(rows.labels) + 1) / (len(rows) + 2))
+        start_at_frequencies(model, (class_counts(rows.labels) + 1) / (len(rows) + 2))
     return model
 
 

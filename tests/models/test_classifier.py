@@ -15,9 +15,9 @@ from balancemix.models.backbones import fetchable, lite0_state, reachable
 from balancemix.models.classifier import (
     Classifier,
     Standardise,
-    begin_at_frequencies,
     build_model,
     normalisation,
+    start_at_frequencies,
 )
 from balancemix.models.ml_decoder import MLDecoder
 from tests.conftest import SHARED
@@ -281,7 +281,7 @@ def test_reachable_is_any_answer():
 def test_a_head_can_begin_at_the_frequencies_of_the_classes(head):
     model = build_model(classes=3, features=8, head=head, hidden=16).eval()
     share = torch.tensor([0.5, 0.02, 0.0])
-    begin_at_frequencies(model, share)
+    start_at_frequencies(model, share)
     said = model(torch.randn(4, 8)).sigmoid()
     torch.testing.assert_close(said, share.expand(4, 3), atol=1e-5, rtol=0)
     said.log().sum().backward()
