@@ -11,8 +11,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-# The smallest distance of a probability from 0 and 1 at which float32 still has a logarithm.
-
 
 def bce(logits: Tensor, target: Tensor) -> Tensor:
     """Binary cross-entropy (Eq. 1); targets may be soft.
