@@ -239,3 +239,22 @@ def test_the_settings_reader_knows_auto():
     assert (plan.method.epsilon, plan.method.trust_positives) == ("auto", "auto")
     plan = Plan.from_tree({"method": {"epsilon": 1, "trust_positives": True}})
     assert (plan.method.epsilon, plan.method.trust_positives) == (1.0, True)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "missing", "only_missing", "mostly_wrong"),
+    [
+        (0.0, 1.9, False, False),
+        (0.0, 2.1, True, False),
+        (0.12, 2.1, True, False),
+        (0.13, 2.1, False, False),
+        (0.49, 0.0, False, False),
+        (0.51, 0.0, False, True),
+    ],
+)
+def test_the_thresholds_are_where_the_documents_say(wrong, missing, only_missing, mostly_wrong):
+    evidence = Evidence(1000, wrong, missing)
+    assert (evidence.only_missing, evidence.mostly_wrong) == (only_missing, mostly_wrong)
+    few = Evidence(99, wrong, missing)
+    assert not few.only_missing
+    assert not few.mostly_wrong

@@ -431,3 +431,16 @@ def test_fitting_leaves_its_inputs_alone():
     clean_probability(losses, labels)
     assert losses.equal(kept[0])
     assert labels.equal(kept[1])
+
+
+@pytest.mark.parametrize("fit", ["raw", "dividemix"])
+def test_a_component_without_a_label_to_its_name_is_not_used(fit):
+    """Losses of one kind, of which the second component may keep less than one."""
+    generator = torch.Generator().manual_seed(0)
+    losses = (1 + 0.1 * torch.randn(12, 400, generator=generator)).abs()
+    given = torch.ones(12, 400)
+    mixtures = fit_mixtures(losses, given, fit=fit)
+    guard = mixtures.guard[1]
+    assert set(guard.tolist()) == {Guard.FITTED, Guard.EMPTY}
+    assert (12 * mixtures.share[1][guard == Guard.FITTED] > 1 - 1e-5).all()
+    assert (mixtures.posterior(losses, given)[:, guard == Guard.EMPTY] == 1).all()
