@@ -9,6 +9,9 @@ labels.npz          the label table, the model's confidence, names of rows and c
 truth.npz           the labels before noise, where noise was added; for scoring only
 model.safetensors   the weights
 checkpoint.pt       all that is needed to go on: weights, optimiser, method
+
+Written beside them by later commands, unless they are told another place:
+findings.csv, labels.corrected.csv, report.html
 """
 
 from __future__ import annotations
@@ -37,6 +40,9 @@ FILES = (
     "truth.npz",
     "model.safetensors",
     "checkpoint.pt",
+    "findings.csv",
+    "labels.corrected.csv",
+    "report.html",
 )
 
 
@@ -70,8 +76,8 @@ class Run:
         if (path / "plan.json").exists() and resume and not force:
             return run
         path.mkdir(parents=True, exist_ok=True)
-        # The checkpoint first: what is left of a run must never be taken for the new one's.
-        for name in reversed(FILES):
+        # What is left of a run must never be taken for the new one's, the checkpoint least of all.
+        for name in ("checkpoint.pt", *FILES):
             (path / name).unlink(missing_ok=True)
         run.write_json("plan.json", plan.tree())
         return run

@@ -269,3 +269,18 @@ def test_a_run_from_before_a_setting_was_added_can_be_resumed(tiny, tmp_path):
     del tree["data"]["holdout"]
     run.write_json("plan.json", tree)
     Run.check(run.path, plan, resume=True)
+
+
+def test_starting_over_leaves_nothing_of_the_old_run_behind(tiny, tmp_path):
+    run = str(tmp_path / "run")
+    call = ["train", str(tiny), "--epochs", "2", "--set", "model.hidden=8", "--out", run]
+    assert main([*call, "--noise", "mislabel:0.3"]) == 0
+    for command in ("audit", "export", "report"):
+        assert main([command, run]) == 0
+    mine = tmp_path / "run" / "notes.txt"
+    mine.write_text("not the run's")
+    assert {"findings.csv", "labels.corrected.csv", "report.html"} <= set(os.listdir(run))
+    assert main([*call, "--force"]) == 0
+    left = {"findings.csv", "labels.corrected.csv", "report.html", "noise.json", "truth.npz"}
+    assert not left & set(os.listdir(run))
+    assert mine.exists()
