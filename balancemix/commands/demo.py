@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> None:
     from balancemix.files import write_text
     from balancemix.plan.plan import Plan
     from balancemix.progress import progress
-    from balancemix.report.gallery import render
+    from balancemix.report import gallery
     from balancemix.run import Run
     from balancemix.training.experiment import prepare
     from balancemix.training.fit import fit
@@ -61,8 +61,9 @@ def run(arguments: argparse.Namespace) -> None:
     quality = score(findings, table.given, truth if truth is not None else table.given)
     commands = [f"balancemix demo --seed {arguments.seed} --epochs {arguments.epochs}"]
     commands += [f"balancemix audit {arguments.out / name}" for name in METHODS]
+    shown = gallery.make_page(results, logs, experiment.train, findings, quality, commands, NOISE)
     page = arguments.out / "index.html"
-    write_text(page, render(results, logs, experiment.train, findings, quality, commands, NOISE))
+    write_text(page, shown.render())
     if arguments.json:
         print(json.dumps({**results, "audit": quality, "page": str(page)}, indent=2))
         return

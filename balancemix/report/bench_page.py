@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import html
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from balancemix.bench.layouts import by_category, make_tables
 from balancemix.bench.plan import BenchPlan, Variant, data_slug, distinct, jobs, read_bench, slug
@@ -19,20 +17,16 @@ from balancemix.report.figures.pentagon import pentagons
 from balancemix.report.figures.style import Line, colours
 from balancemix.report.page import (
     SCORES,
-    document,
-    listed,
-    paragraph,
-    picture,
+    BenchTable,
+    Code,
+    Commands,
+    Drawing,
+    Folded,
+    Grid,
+    Page,
+    Section,
     scores,
-    section,
-    table,
 )
-from balancemix.report.tables import show
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-Named = tuple[str, "Figure", str]  # name, figure, caption
 
 NO_RANKS = (
     "Nothing to rank: that takes two methods that have run under every noise of the plan, and "
@@ -42,27 +36,24 @@ FEW = 8  # curves that colours tell apart
 COLOURED = 6  # of more than that
 
 
-def render(path: Path) -> str:
-    """Write the page."""
+def make_page(path: Path) -> Page:
+    """Make the page."""
     results = read(path)
     plan = results.plan
-    body = (
-        section("Tables", show(make_tables(plan, path / "runs")))
-        + section("Ranks", _pictures(ranked(results)) or paragraph(NO_RANKS))
-        + section("Learning", _pictures(learned(results)))
-        + _runs(results)
-        + _settings(plan)
-        + _commands(path, plan)
+    tables = sorted(make_tables(plan, path / "runs"), key=lambda table: not table.shown)
+    note = (
+        "Mean ± standard error over the seeds that have ended; the best of a column is bold, the "
+        "second underlined, and a dash is what has not run."
     )
-    return document(f"Benchmark {path.resolve().name}", html.escape(_lead(results)), body)
-
-
-def figures(path: Path) -> Iterator[tuple[str, Figure]]:
-    """Draw all figures of a bench, by name."""
-    results = read(path)
-    for drawn in (ranked(results), learned(results)):
-        for name, figure, _ in drawn:
-            yield name, figure
+    sections = (
+        Section("Tables", note, *map(BenchTable, tables)),
+        Section("Ranks", *(tuple(ranked(results)) or (NO_RANKS,))),
+        Section("Learning", *learned(results)),
+        _runs(results),
+        Section("Settings", Folded("bench.json", [Code(_json(plan))])),
+        _commands(path, plan),
+    )
+    return Page(f"Benchmark {path.resolve().name}", _lead(results), sections)
 
 
 def read(path: Path) -> Results:
@@ -73,7 +64,7 @@ def read(path: Path) -> Results:
     return results
 
 
-def ranked(results: Results) -> Iterator[Named]:
+def ranked(results: Results) -> Iterator[Drawing]:
     """Draw the pentagons of all data together, where there is enough to rank."""
     plan = results.plan
     ranks = from_all_corners([results.means(data) for data in plan.data], plan.noises)
@@ -90,10 +81,10 @@ def ranked(results: Results) -> Iterator[Named]:
     lacking = [place for place in CORNERS if place not in seen]
     if lacking:
         caption += f" Not in the plan: {', '.join(lacking)}."
-    yield "pentagons", pentagons(ranks), caption
+    yield Drawing("pentagons", pentagons(ranks), caption)
 
 
-def learned(results: Results) -> Iterator[Named]:
+def learned(results: Results) -> Iterator[Drawing]:
     """Draw the curves of each data and noise."""
     plan = results.plan
     held_out = plan.settings.get("data", {}).get("score") == "held-out"
@@ -122,7 +113,7 @@ def learned(results: Results) -> Iterator[Named]:
         if len(own) < len(curves):
             others = ", ".join(label for label in curves if label not in own)
             caption += f" In grey: {others}."
-        yield name, learning(curves, own), caption
+        yield Drawing(name, learning(curves, own), caption)
 
 
 def telling(rows: Sequence[Variant], curves: Mapping[str, Sequence[float]]) -> list[str]:
@@ -153,11 +144,7 @@ def _lead(results: Results) -> str:
     return f"{ended} of {len(planned)} runs have ended: {', '.join(counts)}; data {where}."
 
 
-def _pictures(drawn: Iterator[Named]) -> str:
-    return "\n".join(picture(figure, name, caption) for name, figure, caption in drawn)
-
-
-def _runs(results: Results) -> str:
+def _runs(results: Results) -> Section:
     rows: list[list[object]] = []
     for job in distinct(jobs(results.plan)):
         metrics = results.of(job)
@@ -166,21 +153,19 @@ def _runs(results: Results) -> str:
         facts = (job.name, job.variant.label, job.noise, job.seed)
         rows.append([*facts, *measured, seconds])
     header = ("run", "method", "noise", "seed", *SCORES, "s an epoch")
-    return section("Runs", table(header, rows, text=(0, 1, 2), sortable=True))
+    return Section("Runs", Grid(header, rows, text=(0, 1, 2), sortable=True))
 
 
-def _settings(plan: BenchPlan) -> str:
-    content = html.escape(json.dumps(plan.tree(), indent=2, ensure_ascii=False))
-    shown = f'<div class="wide"><pre>{content}</pre></div>'
-    return section("Settings", f"<details><summary>bench.json</summary>{shown}</details>")
+def _json(plan: BenchPlan) -> str:
+    return json.dumps(plan.tree(), indent=2, ensure_ascii=False)
 
 
-def _commands(path: Path, plan: BenchPlan) -> str:
+def _commands(path: Path, plan: BenchPlan) -> Section:
     data = "".join(f" --data {shlex.quote(each)}" for each in plan.data)
     seeds, folder = ",".join(map(str, plan.seeds)), shlex.quote(str(path))
     calls = [
         f"balancemix bench PLAN{data} --seeds {seeds} --out {folder}",
         f"balancemix report {folder}",
     ]
-    said = "PLAN is the file or the name of the plan above; runs that have ended are not repeated."
-    return section("Commands", listed(calls), paragraph(said))
+    note = "PLAN is the file or the name of the plan above; runs that have ended are not repeated."
+    return Section("Commands", Commands(calls), note)

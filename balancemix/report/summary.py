@@ -70,6 +70,11 @@ class Record:
         return class_groups(self.counts, self.plan.data.groups)
 
     @cached_property
+    def members(self) -> dict[str, list[int]]:
+        """The columns of each class group."""
+        return {name: index.tolist() for name, index in self.groups.items()}
+
+    @cached_property
     def ap(self) -> tuple[Tensor, str]:
         """AP of each class in percent, and of which rows.
 
@@ -116,6 +121,13 @@ class Record:
             clean = self.mixtures.posterior(self.losses, self.given)
         return audit(self.given, self.confidence, clean)
 
+    @cached_property
+    def findings_by_class(self) -> list[int]:
+        """How many findings each class has."""
+        columns = torch.tensor([finding.column for finding in self.findings], dtype=torch.int64)
+        counts: list[int] = torch.bincount(columns, minlength=len(self.classes)).tolist()
+        return counts
+
     def telling(self, most: int = 6) -> list[int]:
         """Choose classes worth a look: the commonest and the rarest that can be judged, the best
         and the worst AP, then those with most findings.
@@ -123,10 +135,6 @@ class Record:
         enough = int(getattr(self.plan.method, "fewest", 10))
         able = [k for k in range(len(self.classes)) if int(self.given[:, k].sum()) >= enough]
         able = able or list(range(len(self.classes)))
-        found = torch.bincount(
-            torch.tensor([f.column for f in self.findings], dtype=torch.int64),
-            minlength=len(self.classes),
-        ).tolist()
         ap = self.ap[0].nan_to_num(50.0).tolist()
         count = self.counts.tolist()
         ends = [
@@ -135,7 +143,7 @@ class Record:
             max(able, key=lambda k: ap[k]),
             min(able, key=lambda k: ap[k]),
         ]
-        rest = sorted(able, key=lambda k: -found[k])
+        rest = sorted(able, key=lambda k: -self.findings_by_class[k])
         return list(dict.fromkeys([*ends, *rest]))[:most]
 
     def changed(self) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def wide(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def text(wide) -> str:
-    return bench_page.render(wide)
+    return bench_page.make_page(wide).render()
 
 
 def test_the_numbers_of_the_page_are_those_of_the_tables(wide, text):
@@ -79,7 +79,7 @@ def test_many_tables_fold_and_groups_of_columns_have_one_heading(text):
 def test_the_figures_of_several_data(wide):
     from matplotlib.text import Text
 
-    drawn = dict(bench_page.figures(wide))
+    drawn = {d.name: d.figure for d in bench_page.make_page(wide).drawings}
     noises = ("none", "mislabel-0.4", "flip-0.1", "single")
     assert list(drawn) == ["pentagons", *(f"learning-{n}-{d}" for d in "ab" for n in noises)]
     said = [text.get_text() for text in drawn["learning-none-b"].findobj(Text)]
@@ -119,5 +119,5 @@ def test_a_curve_says_which_rows_were_scored(tmp_path, data, rows):
     plan = planned(data=["a.npz"], methods=[{"name": "bce"}], settings={"data": data})
     pretend(tmp_path / "runs", plan, lambda job, group: 50.0)
     (tmp_path / "bench.json").write_text(json.dumps(plan.tree()))
-    captions = [caption for _, _, caption in bench_page.learned(bench_page.read(tmp_path))]
+    captions = [drawn.caption for drawn in bench_page.learned(bench_page.read(tmp_path))]
     assert captions[0].startswith(f"Clean: mAP on {rows} rows after each epoch")
