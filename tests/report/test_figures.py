@@ -48,7 +48,6 @@ def drawn():
     number = np.array(COUNTS, dtype=float)
     return {
         "pentagons": lambda: pentagon.pentagons(RANKS),
-        "overlaid": lambda: pentagon.overlaid(RANKS),
         "groups": lambda: frequency.by_frequency(
             COUNTS, 50 + number / 20, number / 1000, 1 - number / 2000, GROUPS
         ),
@@ -125,7 +124,6 @@ def test_pentagons_name_methods_areas_perspectives_and_ranks():
     for name, size in pentagon.areas(RANKS).items():
         assert f"{name}  {size:.0%}" in text
     assert "Rand. Flip\n#3" in text
-    assert "asl  " in said(pentagon.overlaid(RANKS))
 
 
 def test_pearson_is_taken_between_the_tenths():
