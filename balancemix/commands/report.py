@@ -44,10 +44,10 @@ def run(arguments: argparse.Namespace) -> None:
         page = bench_page.make_page(folder)
     else:
         from balancemix.report import run_page
-        from balancemix.report.summary import Record
+        from balancemix.report.summary import Summary
         from balancemix.run import Run
 
-        page = run_page.make_page(Record.read(Run.open(folder)))
+        page = run_page.make_page(Summary(Run.open(folder)))
     write_text(out, page.render())
     if arguments.figures is not None:
         page.save_figures(arguments.figures)

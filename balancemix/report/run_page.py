@@ -20,7 +20,7 @@ from balancemix.report.page import (
     Select,
     scores,
 )
-from balancemix.report.summary import Record
+from balancemix.report.summary import Summary
 
 SIDES = {1: "positive", 0: "negative"}
 
@@ -45,58 +45,58 @@ QUALITY = {
 }
 
 
-def make_page(record: Record) -> Page:
+def make_page(summary: Summary) -> Page:
     """Make the page."""
-    plan = record.plan
-    rows, columns = record.given.shape
+    plan = summary.plan
+    rows, columns = summary.given.shape
     lead = (
         f"{plan.data.path}: {rows:,} training rows, {columns} classes, noise {plan.noise}, "
-        f"seed {plan.seed}, {record.metrics['epochs']} epochs."
+        f"seed {plan.seed}, {summary.metrics['epochs']} epochs."
     )
     sections = (
-        _results(record),
-        _plan(record),
-        _imbalance(record),
-        _noise(record),
-        _learning(record),
-        _classes(record),
-        _mixtures(record),
-        _selection(record),
-        _findings(record),
-        Section("Commands", Commands(record.commands())),
+        _results(summary),
+        _plan(summary),
+        _imbalance(summary),
+        _noise(summary),
+        _learning(summary),
+        _classes(summary),
+        _mixtures(summary),
+        _selection(summary),
+        _findings(summary),
+        Section("Commands", Commands(summary.commands())),
     )
     name = plan.data.path.rstrip("/").rsplit("/", 1)[-1]
-    return Page(f"{record.method} on {name}", lead, sections)
+    return Page(f"{summary.method} on {name}", lead, sections)
 
 
-def _results(record: Record) -> Section:
-    last = record.metrics["last"]
+def _results(summary: Summary) -> Section:
+    last = summary.metrics["last"]
     f1 = [key for key in ("CF1_mean", "OF1") if key in last]
     header = (*SCORES, *(key.replace("_mean", "") for key in f1), "an epoch")
-    seconds = f"{record.metrics['seconds_per_epoch']:.1f} s"
-    row = (*scores(record.metrics), *(last[key] for key in f1), seconds)
-    best = record.metrics["best"]["epoch"]
+    seconds = f"{summary.metrics['seconds_per_epoch']:.1f} s"
+    row = (*scores(summary.metrics), *(last[key] for key in f1), seconds)
+    best = summary.metrics["best"]["epoch"]
     note = f"On the test rows, in percent; the best epoch was {best}."
     return Section("Results", Grid(header, [row], text=()), note)
 
 
-def _plan(record: Record) -> Section:
+def _plan(summary: Summary) -> Section:
     grids = []
-    for name, content in record.plan.tree().items():
+    for name, content in summary.plan.tree().items():
         lines = content.items() if isinstance(content, dict) else [(name, content)]
         rows = [(key, _setting(value)) for key, value in lines]
         grids.append(Grid(("setting", "value"), rows, text=(0, 1), title=name))
-    changed = ", ".join(f"{key} {_setting(value)}" for key, value in record.changed().items())
+    changed = ", ".join(f"{key} {_setting(value)}" for key, value in summary.changed().items())
     note = f"Other than the defaults: {changed}." if changed else "All as by default."
     return Section("Plan", note, Folded("all settings", grids))
 
 
-def _imbalance(record: Record) -> Section:
-    whose = "given" if record.truth is None else "true"
-    figure = classes.distribution(record.counts.numpy(), record.members, record.classes)
+def _imbalance(summary: Summary) -> Section:
+    whose = "given" if summary.truth is None else "true"
+    figure = classes.distribution(summary.counts.numpy(), summary.groups, summary.classes)
     caption = f"How often each class occurs in training ({whose} labels), and the class groups."
     drawing = Drawing("distribution", figure, caption)
-    ratios = imbalance(record.given if record.truth is None else record.truth)
+    ratios = imbalance(summary.given if summary.truth is None else summary.truth)
     if not ratios:
         return Section("Imbalance", drawing)
     note = (
@@ -106,47 +106,47 @@ def _imbalance(record: Record) -> Section:
     return Section("Imbalance", note, drawing)
 
 
-def _noise(record: Record) -> Section:
-    realised = record.noise.get("realised", {})
+def _noise(summary: Summary) -> Section:
+    realised = summary.noise.get("realised", {})
     rows = [(what, 100 * realised[key]) for key, what in RATES.items() if key in realised]
     if not rows:
         return Section("Noise", "None was added, and the truth is not known.")
-    note = f"{record.noise['noise']} with seed {record.noise['seed']} came to these rates."
+    note = f"{summary.noise['noise']} with seed {summary.noise['seed']} came to these rates."
     return Section("Noise", note, Grid(("share", "%"), rows, digits=2))
 
 
-def _learning(record: Record) -> Section:
+def _learning(summary: Summary) -> Section:
     keys = {"all": "mAP", **{name: f"mAP_{name}" for name in NAMES}}
     lines = {
-        name: [line.get(key, float("nan")) for line in record.log]
+        name: [line.get(key, float("nan")) for line in summary.log]
         for name, key in keys.items()
-        if key in record.log[-1]
+        if key in summary.log[-1]
     }
     caption = "Test mAP after each epoch, of all classes and by class group: last (best)."
     learning = Drawing("learning", curves.learning(lines), caption)
-    if not any(key.startswith("upsampling_") for line in record.log for key in line):
+    if not any(key.startswith("upsampling_") for line in summary.log for key in line):
         return Section("Learning", learning)
     caption = (
         "How many times as often as at random the minority sampler draws the positives of "
         "each class group, and from how many rows it really draws."
     )
-    upsampling = Drawing("upsampling", curves.upsampling(record.log), caption)
+    upsampling = Drawing("upsampling", curves.upsampling(summary.log), caption)
     return Section("Learning", learning, upsampling)
 
 
-def _classes(record: Record) -> Section:
-    ap, scored_on = record.ap
-    present, absent = record.assurance
-    group_of = {k: name for name, members in record.members.items() for k in members}
+def _classes(summary: Summary) -> Section:
+    ap, scored_on = summary.ap
+    present, absent = summary.assurance
+    group_of = {k: name for name, members in summary.groups.items() for k in members}
     header = ["class", "group", "given", "AP, %", "positives", "negatives", "findings"]
-    if record.truth is not None:
+    if summary.truth is not None:
         header.insert(3, "true")
-    given, findings = record.given.sum(0).tolist(), record.findings_by_class
+    given, findings = summary.given.sum(0).tolist(), summary.findings_by_class
     rows = []
-    for k in record.counts.argsort(descending=True, stable=True).tolist():
-        row: list[object] = [record.classes[k], group_of.get(k, ""), given[k], float(ap[k])]
-        if record.truth is not None:
-            row.insert(3, int(record.counts[k]))
+    for k in summary.counts.argsort(descending=True, stable=True).tolist():
+        row: list[object] = [summary.classes[k], group_of.get(k, ""), given[k], float(ap[k])]
+        if summary.truth is not None:
+            row.insert(3, int(summary.counts[k]))
         rows.append([*row, 100 * float(present[k]), 100 * float(absent[k]), findings[k]])
     note = (
         f"AP is of {scored_on}; “positives” and “negatives” are the mean confidence in labels so "
@@ -155,11 +155,11 @@ def _classes(record: Record) -> Section:
     if scored_on != "test rows":
         note += " The run is older than classes.json; evaluate --per-class tells its test AP."
     figure = by_frequency(
-        record.counts.numpy(),
+        summary.counts.numpy(),
         ap.numpy(),
         present.numpy(),
         absent.numpy(),
-        record.members,
+        summary.groups,
         scored_on,
     )
     caption = (
@@ -171,30 +171,30 @@ def _classes(record: Record) -> Section:
     return Section("Classes", Drawing("frequency", figure, caption), note, grid)
 
 
-def _mixtures(record: Record) -> Section:
-    chosen = record.telling()
-    drawings = [_losses(record, k, side) for k in chosen for side in SIDES]
+def _mixtures(summary: Summary) -> Section:
+    chosen = summary.telling()
+    drawings = [_losses(summary, k, side) for k in chosen for side in SIDES]
     selects = (
-        Select("column", "class", {k: record.classes[k] for k in chosen}),
+        Select("column", "class", {k: summary.classes[k] for k in chosen}),
         Select("side", "given as", SIDES),
     )
     note = (
         "Two Gaussians are fitted to the losses of each class and side (Eqs. 6–8), here after the "
         "last epoch; a label beyond the dotted line is more likely noisy than clean."
     )
-    return Section("Mixtures", note + _use(record), Choice(selects, drawings))
+    return Section("Mixtures", note + _use(summary), Choice(selects, drawings))
 
 
-def _losses(record: Record, k: int, side: int) -> Drawing:
+def _losses(summary: Summary, k: int, side: int) -> Drawing:
     """Draw the losses of a class and side with their mixture."""
-    rows = (record.given[:, k] > 0) == bool(side)
+    rows = (summary.given[:, k] > 0) == bool(side)
     wrong = None
-    if record.truth is not None:
-        wrong = (record.truth[rows, k] != record.given[rows, k]).numpy()
-    losses = record.losses[rows, k].numpy()
-    figure = mixtures.loss_histogram(losses, record.mixtures, k, side, wrong)
-    caption = f"Losses of “{record.classes[k]}” where it is given as {SIDES[side]}."
-    name = f"losses-{_file_names(record.classes)[k]}-{SIDES[side]}"
+    if summary.truth is not None:
+        wrong = (summary.truth[rows, k] != summary.given[rows, k]).numpy()
+    losses = summary.losses[rows, k].numpy()
+    figure = mixtures.loss_histogram(losses, summary.mixtures, k, side, wrong)
+    caption = f"Losses of “{summary.classes[k]}” where it is given as {SIDES[side]}."
+    name = f"losses-{_file_names(summary.classes)[k]}-{SIDES[side]}"
     return Drawing(name, figure, caption, {"column": k, "side": side})
 
 
@@ -208,17 +208,17 @@ def _file_names(names: list[str]) -> list[str]:
     return [f"{name}-{k}" if plain.count(name) > 1 else name for k, name in enumerate(plain)]
 
 
-def _use(record: Record) -> str:
+def _use(summary: Summary) -> str:
     """Say where the mixtures had no say in training."""
-    if table_clean(record.clean) is None:
-        return f" They are drawn for comparison: {record.method} did not use any."
-    if bool((record.clean[record.given > 0] == 1).all()):
+    if table_clean(summary.clean) is None:
+        return f" They are drawn for comparison: {summary.method} did not use any."
+    if bool((summary.clean[summary.given > 0] == 1).all()):
         return " The given positives were trusted: their mixtures are drawn, but were not used."
     return ""
 
 
-def _selection(record: Record) -> Section:
-    quality = record.metrics.get("selection", {})
+def _selection(summary: Summary) -> Section:
+    quality = summary.metrics.get("selection", {})
     parts = ("", "_positive", "_negative", *(f"_{name}" for name in NAMES))
     header = ("share, %", "all", "positive", "negative", *NAMES)
     rows = [
@@ -232,22 +232,22 @@ def _selection(record: Record) -> Section:
     return Section("Selection", note, Grid(header, rows, digits=2))
 
 
-def _findings(record: Record, most: int = 30) -> Section:
-    worst = record.findings[:most]
+def _findings(summary: Summary, most: int = 30) -> Section:
+    worst = summary.findings[:most]
     if not worst:
         return Section("Findings", "No label is believed wrong.")
     header = ["row", "class", "problem", "suspicion", "P(clean)", "confidence"]
     rows = []
     for f in worst:
         facts = (f.suspicion, f.clean, f.confidence)
-        row: list[object] = [record.names[f.row], record.classes[f.column], f.kind, *facts]
-        if record.truth is not None:
-            row.append("an error" if int(record.truth[f.row, f.column]) != f.given else "right")
+        row: list[object] = [summary.names[f.row], summary.classes[f.column], f.kind, *facts]
+        if summary.truth is not None:
+            row.append("an error" if int(summary.truth[f.row, f.column]) != f.given else "right")
         rows.append(row)
-    note = f"The {len(worst)} worst of {len(record.findings):,} labels believed wrong or missing."
-    if record.truth is not None:
+    note = f"The {len(worst)} worst of {len(summary.findings):,} labels believed wrong or missing."
+    if summary.truth is not None:
         header.append("truth: given is")
-        quality = score(record.findings, record.given, record.truth)
+        quality = score(summary.findings, summary.given, summary.truth)
         note += (
             f" Of all, {quality['precision']:.1%} are errors; of the {quality['errors']:,} errors, "
             f"{quality['recall']:.1%} were found."
