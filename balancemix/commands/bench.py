@@ -5,15 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import rich.table
-
     from balancemix.bench.plan import BenchPlan, Job
-    from balancemix.bench.table import Table
     from balancemix.progress import Progress
 
 DESCRIPTION = """\
@@ -227,44 +223,17 @@ class Overview:
 def show_tables(out: Path, plan: BenchPlan) -> None:
     """Write every table, and print those that fit a terminal."""
     from balancemix.bench.layouts import make_tables
-    from balancemix.bench.render import write_tables
+    from balancemix.bench.render import terminal, write_tables
+    from balancemix.bench.scores import read_results
     from balancemix.commands.show import console
 
-    tables = make_tables(plan, out / "runs")
+    tables = make_tables(read_results(plan, out / "runs"))
     write_tables(out / "tables", tables)
     screen = console()
     for table in tables:
         if table.shown:
-            screen.print(on_screen(table, screen.width))
+            screen.print(terminal(table, screen.width))
     screen.print(f"{len(tables)} tables: {out / 'tables'}", soft_wrap=True)
-
-
-def on_screen(table: Table, width: int) -> rich.table.Table:
-    """Lay a table out for a terminal: its categories as lines, and bare numbers if it is narrow."""
-    from rich.markup import escape
-
-    from balancemix.bench.render import plain
-    from balancemix.bench.scores import GROUPS
-    from balancemix.commands.show import make_table
-
-    if len(table.columns) * 7 + 20 > width:  # "54.3" and its frame; the file has all groups
-        table = table.without(list(GROUPS)[1:])
-    header, rows = plain(table)
-    names = len(header) - len(table.columns)
-    skip = 1 if names == 2 and table.corner[0] == "Category" else 0
-    taken = sum(max(map(len, column)) + 3 for column in list(zip(*rows, strict=True))[skip:])
-    form = {"": "{}", "best": "[bold]{}[/bold]", "second": "[underline]{}[/underline]"}
-    lines = []
-    for row, cells, marks in zip(table.rows, rows, table.marks(), strict=True):
-        numbers = cells[names:] if taken < width else [cell.number for cell in row.cells]
-        marked = [form[mark].format(cell) for mark, cell in zip(marks, numbers, strict=True)]
-        lines.append([escape(name) for name in cells[skip:names]] + marked)
-    shown = make_table(table.title, header[skip:], lines)
-    for column in shown.columns[: names - skip]:
-        column.justify, column.no_wrap = "left", True
-    for line, (one, other) in zip(shown.rows, pairwise(table.rows), strict=False):
-        line.end_section = one.category != other.category
-    return shown
 
 
 def show_plans() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from balancemix.bench.layouts import by_category, make_tables
 from balancemix.bench.plan import BenchPlan, Variant, data_slug, distinct, jobs, read_bench, slug
-from balancemix.bench.ranking import CORNERS, from_all_corners
+from balancemix.bench.ranking import FIVE, rank_perspectives
 from balancemix.bench.scores import Results, heading, read_results
 from balancemix.errors import InputError
 from balancemix.report.figures.curves import learning
@@ -40,7 +40,7 @@ def make_page(path: Path) -> Page:
     """Make the page."""
     results = read(path)
     plan = results.plan
-    tables = sorted(make_tables(plan, path / "runs"), key=lambda table: not table.shown)
+    tables = sorted(make_tables(results), key=lambda table: not table.shown)
     note = (
         "Mean ± standard error over the seeds that have ended; the best of a column is bold, the "
         "second underlined, and a dash is what has not run."
@@ -59,7 +59,7 @@ def make_page(path: Path) -> Page:
 def read(path: Path) -> Results:
     """Read what has ended of a bench, by the plan that is stored beside its runs."""
     results = read_results(read_bench(str(path / "bench.json")), path / "runs")
-    if not results.metrics:
+    if not results.lines:
         raise InputError(f"{path / 'runs'}: holds no run that has ended; nothing to report on")
     return results
 
@@ -67,7 +67,7 @@ def read(path: Path) -> Results:
 def ranked(results: Results) -> Iterator[Drawing]:
     """Draw the pentagons of all data together, where there is enough to rank."""
     plan = results.plan
-    ranks = from_all_corners([results.means(data) for data in plan.data], plan.noises)
+    ranks = rank_perspectives([results.means(data) for data in plan.data], plan.noises)
     seen = next(iter(ranks.values()), {})
     if len(ranks) < 2 or len(seen) < 3:
         return
@@ -78,7 +78,7 @@ def ranked(results: Results) -> Iterator[Drawing]:
     )
     if len(plan.data) > 1:
         caption += " Those of each data are added up and ranked again."
-    lacking = [place for place in CORNERS if place not in seen]
+    lacking = [place for place in FIVE if place not in seen]
     if lacking:
         caption += f" Not in the plan: {', '.join(lacking)}."
     yield Drawing("pentagons", pentagons(ranks), caption)
@@ -92,7 +92,7 @@ def learned(results: Results) -> Iterator[Drawing]:
     rows = by_category(plan.methods)
     shown = {
         (data, text): {
-            row.label: curve for row in rows if (curve := results.curve(row, text, data))
+            row.label: curve for row in rows if (curve := results.curve(row.label, text, data))
         }
         for data in plan.data
         for text in plan.noises
@@ -137,7 +137,7 @@ def row_lines(rows: Sequence[Variant]) -> dict[str, Line]:
 
 def _lead(results: Results) -> str:
     plan, planned = results.plan, distinct(jobs(results.plan))
-    ended = sum(results.of(job) is not None for job in planned)
+    ended = len({line.path for line in results.lines})
     counted = {"method": len(plan.methods), "noise": len(plan.noises), "seed": len(plan.seeds)}
     counts = [f"{count} {name}{'s' * (count != 1)}" for name, count in counted.items()]
     where = ", ".join(map(data_slug, plan.data))
@@ -145,9 +145,10 @@ def _lead(results: Results) -> str:
 
 
 def _runs(results: Results) -> Section:
+    ended = {line.path.name: line.metrics for line in results.lines}
     rows: list[list[object]] = []
     for job in distinct(jobs(results.plan)):
-        metrics = results.of(job)
+        metrics = ended.get(job.name)
         measured = scores(metrics) if metrics else [None] * len(SCORES)
         seconds = metrics["seconds_per_epoch"] if metrics else None
         facts = (job.name, job.variant.label, job.noise, job.seed)

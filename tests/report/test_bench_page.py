@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from balancemix.bench.layouts import make_tables
-from balancemix.bench.render import text as written
 from balancemix.report import bench_page
 from balancemix.report.figures.style import colours
 from tests.conftest import pretend
@@ -53,13 +52,13 @@ def text(wide) -> str:
 
 def test_the_numbers_of_the_page_are_those_of_the_tables(wide, text):
     page = Page(text)
-    tables = make_tables(bench_page.read(wide).plan, wide / "runs")
+    tables = make_tables(bench_page.read(wide))
     assert len(tables) == 2 * (2 + 3 * 2) + 1
     for table in tables:
         lines = []
         for row, marks in zip(table.rows, table.marks(), strict=True):
             cells = zip(row.cells, marks, strict=True)
-            marked = [f"{mark}:{written(cell)}" if mark else written(cell) for cell, mark in cells]
+            marked = [f"{mark}:{cell.text}" if mark else cell.text for cell, mark in cells]
             lines.append([row.label, *marked])
         shown = page.tables[table.title]
         assert [line for line in shown if len(line) == len(lines[0])][-len(lines) :] == lines
@@ -84,7 +83,7 @@ def test_the_figures_of_several_data(wide):
     assert list(drawn) == ["pentagons", *(f"learning-{n}-{d}" for d in "ab" for n in noises)]
     said = [text.get_text() for text in drawn["learning-none-b"].findobj(Text)]
     results = bench_page.read(wide)
-    cell = results.scores(results.plan.methods[0], "none", "sets/b.npz", "last", "All")
+    cell = results.score(results.plan.methods[0].label, "none", "sets/b.npz", "last", "All")
     assert f"BCE <Loss> {cell.number} ({cell.mean + 1:.1f})" in said
     assert "others" in said
     pentagon = "\n".join(text.get_text() for text in drawn["pentagons"].findobj(Text))

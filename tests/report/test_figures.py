@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from balancemix.bench.ranking import area, from_all_corners, rank
+from balancemix.bench.ranking import area, rank, rank_perspectives
 from balancemix.labels.mixtures import fit_mixtures
 from balancemix.report.figures import classes, curves, frequency, mixtures, pentagon, style
 
@@ -111,12 +111,12 @@ def test_methods_are_ranked_where_all_of_them_have_run():
         for name, own in values.items()
     }  # fmt: skip
     scored["d"] = {("none", "All"): 9.0}
-    assert from_all_corners([scored], noises) == {
+    assert rank_perspectives([scored], noises) == {
         "a": {"Clean": 3, "Mislabel": 2, "Imbal.": 3},
         "b": {"Clean": 2, "Mislabel": 1, "Imbal.": 2},
         "c": {"Clean": 1, "Mislabel": 2, "Imbal.": 1},
     }
-    assert from_all_corners([], []) == {}
+    assert rank_perspectives([], []) == {}
 
 
 def test_pentagons_name_methods_areas_perspectives_and_ranks():
