@@ -4,8 +4,6 @@ Nothing here trains: a bench plan becomes a list of jobs, each a plan of `balanc
 name of its directory. Two variants that ask for the very same training share one job.
 """
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import json
@@ -128,16 +126,23 @@ class Job:
         return self.plan.train.epochs * COST.get(self.variant.name, 1.0)
 
 
-def read_bench(name: str) -> BenchPlan:
-    """Read a bench plan: a shipped one by its name, a TOML file, or the JSON of a bench."""
+def read_bench(name: str, changes: Mapping[str, Any] | None = None) -> BenchPlan:
+    """Read a bench plan: a shipped one by its name, a TOML file, or the JSON of a bench.
+
+    `changes` replace what the plan says.
+    """
     shipped = bench_plans()
     path = shipped.get(name, Path(name))
     if name not in shipped and not path.is_file():
         raise InputError(f"bench plan {name!r} is not there; {suggest(name, list(shipped))}")
     try:
-        return read_into(BenchPlan, read_tree(path))
+        plan = read_into(BenchPlan, read_tree(path))
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
+    try:
+        return dataclasses.replace(plan, **(changes or {}))
+    except ValueError as error:
+        raise InputError(f"{name}: {error}") from error
 
 
 def jobs(plan: BenchPlan, only: Iterable[str] = ()) -> list[Job]:
@@ -166,34 +171,6 @@ def jobs(plan: BenchPlan, only: Iterable[str] = ()) -> list[Job]:
 def distinct(listed: Iterable[Job]) -> list[Job]:
     """Keep one job of each directory: what is to be trained."""
     return list({job.name: job for job in reversed(list(listed))}.values())[::-1]
-
-
-def grown(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """Name what a plan changed of an older one; nothing, if it only grew.
-
-    >>> grown({"seeds": [0]}, {"seeds": [0, 1]}), grown({"seeds": [0, 2]}, {"seeds": [0]})
-    ('', 'seeds: 2 is gone')
-    """
-    found = []
-    for name in ("noises", "seeds", "data"):
-        before, after = old.get(name, []), new.get(name, [])
-        gone = [str(item) for item in before if item not in after]
-        if gone:
-            found.append(f"{name}: {', '.join(gone)} is gone")
-        elif name == "data" and before[:1] != after[:1]:
-            found.append(f"data: {before[0]} must stay the first")
-    if old.get("settings", {}) != new.get("settings", {}):
-        found.append(f"settings were {old.get('settings')}, are {new.get('settings')}")
-    after = {variant["label"]: variant for variant in new.get("methods", [])}
-    for variant in old.get("methods", []):
-        label = variant["label"]
-        if label not in after:
-            found.append(f"methods: {label} is gone")
-            continue
-        for key in ("name", "settings", "on", "set"):
-            if variant.get(key) != after[label].get(key):
-                found.append(f"{label}: {key} was {variant.get(key)}, is {after[label].get(key)}")
-    return "; ".join(found)
 
 
 def slug(text: str) -> str:

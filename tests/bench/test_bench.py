@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from balancemix.bench.paper import paper_scores
-from balancemix.bench.plan import BenchPlan, distinct, grown, jobs, read_bench
+from balancemix.bench.plan import BenchPlan, distinct, jobs, read_bench
+from balancemix.bench.runner import BenchProgress, grown
 from balancemix.cli import main
-from balancemix.commands.bench import Overview
 from balancemix.errors import InputError
 from balancemix.methods import METHODS
 from balancemix.plan.settings import read_into
@@ -245,7 +245,7 @@ def test_stopped_in_the_middle_it_ends_with_the_same_tables(whole, tmp_path, mon
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Overview, "ended", stop)
+        patch.setattr(BenchProgress, "ended", stop)
         assert main(call) == 130
     assert "the same command goes on" in capsys.readouterr().err
     assert len(times(tmp_path)) < 4
