@@ -1,11 +1,8 @@
 """The demo's page: curves of two methods, and the rows whose labels were found wrong."""
 
-from __future__ import annotations
-
 import base64
 import io
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from balancemix.auditing.findings import Finding
 from balancemix.data.rows import Rows
@@ -21,38 +18,33 @@ from balancemix.report.page import (
     Section,
     scores,
 )
+from balancemix.report.summary import Summary
 
 
-def make_page(
-    results: Mapping[str, Mapping[str, Any]],
-    logs: Mapping[str, Sequence[Mapping[str, Any]]],
-    rows: Rows,
-    findings: Sequence[Finding],
-    quality: Mapping[str, float],
-    commands: Sequence[str],
-    noise: str,
-) -> Page:
-    """Make the page from metrics and logs by method, and the findings on the training rows."""
+def make_page(summaries: Mapping[str, Summary], rows: Rows, commands: Sequence[str]) -> Page:
+    """Compare methods by their runs, and show the last one's findings on its training rows."""
+    last = list(summaries.values())[-1]
     lead = (
-        f"{len(rows):,} strips of handwritten digits with wrong labels ({noise}), scored on clean "
-        "labels of other digits."
+        f"{len(rows):,} strips of handwritten digits with wrong labels ({last.plan.noise}), scored "
+        "on clean labels of other digits."
     )
-    lines = [(name, *scores(metrics)) for name, metrics in results.items()]
-    best = list(results).index(max(results, key=lambda name: results[name]["last"]["mAP"]))
+    lines = [(name, *scores(summary.metrics)) for name, summary in summaries.items()]
+    best = max(summaries, key=lambda name: summaries[name].metrics["last"]["mAP"])
     why = (
         "Plain training learns the right labels first and the wrong ones after: its score falls. "
         "BalanceMix doubts labels whose loss stays high, and keeps what it has learned."
     )
-    curves = {name: [line["mAP"] for line in log] for name, log in logs.items()}
+    curves = {name: [line["mAP"] for line in each.log] for name, each in summaries.items()}
+    quality = last.quality
     found = (
         f"{quality['findings']:,} labels were called wrong; {quality['precision']:.1%} of these "
         f"calls are right, and {quality['recall']:.1%} of the {quality['errors']:,} wrong labels "
         "were found. The worst, each on its row:"
     )
     sections = (
-        Section("", Grid(("method", *SCORES), lines, best=[best])),
+        Section("", Grid(("method", *SCORES), lines, best=[list(summaries).index(best)])),
         Section("Learning", Drawing("learning", learning(curves), why)),
-        Section("Labels found wrong", found, gallery(rows, findings)),
+        Section("Labels found wrong", found, gallery(rows, last.findings)),
         Section("Do it again", Commands(commands)),
     )
     return Page("BalanceMix on noisy digits", lead, sections)

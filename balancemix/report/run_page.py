@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from balancemix.auditing.findings import score, table_clean
+from balancemix.auditing.findings import table_clean
 from balancemix.labels.classes import NAMES, imbalance
 from balancemix.report.figures import classes, curves, mixtures
 from balancemix.report.figures.frequency import by_frequency
@@ -247,7 +247,7 @@ def _findings(summary: Summary, most: int = 30) -> Section:
     note = f"The {len(worst)} worst of {len(summary.findings):,} labels believed wrong or missing."
     if summary.truth is not None:
         header.append("truth: given is")
-        quality = score(summary.findings, summary.given, summary.truth)
+        quality = summary.quality
         note += (
             f" Of all, {quality['precision']:.1%} are errors; of the {quality['errors']:,} errors, "
             f"{quality['recall']:.1%} were found."

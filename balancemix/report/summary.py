@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from balancemix.auditing.findings import Finding, audit, table_clean
+from balancemix.auditing.findings import Finding, audit, score, table_clean
 from balancemix.evaluation.metrics import average_precision
 from balancemix.labels.classes import class_counts, class_groups
 from balancemix.labels.mixtures import Mixtures, fit_mixtures, label_loss
@@ -95,6 +95,11 @@ class Summary:
         if clean is None:
             clean = self.mixtures.posterior(self.losses, self.given)
         return audit(self.given, self.confidence, clean)
+
+    @cached_property
+    def quality(self) -> dict[str, float]:
+        """How good the findings are by the truth; nothing where it is not known."""
+        return {} if self.truth is None else score(self.findings, self.given, self.truth)
 
     @cached_property
     def findings_by_class(self) -> list[int]:
