@@ -97,7 +97,7 @@ def learned(results: Results) -> Iterator[Drawing]:
         for data in plan.data
         for text in plan.noises
     }
-    told = {key: telling(rows, curves) for key, curves in shown.items()}
+    told = {key: notable_methods(rows, curves) for key, curves in shown.items()}
     lines = row_lines([row for row in rows if any(row.label in names for names in told.values())])
     for (data, text), curves in shown.items():
         if not curves:
@@ -116,7 +116,7 @@ def learned(results: Results) -> Iterator[Drawing]:
         yield Drawing(name, learning(curves, own), caption)
 
 
-def telling(rows: Sequence[Variant], curves: Mapping[str, Sequence[float]]) -> list[str]:
+def notable_methods(rows: Sequence[Variant], curves: Mapping[str, Sequence[float]]) -> list[str]:
     """Choose the curves to colour: all of a few, or the first rows, the last ones and the best."""
     if len(curves) <= FEW:
         return list(curves)

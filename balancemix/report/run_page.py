@@ -136,7 +136,7 @@ def _learning(summary: Summary) -> Section:
 
 def _classes(summary: Summary) -> Section:
     ap, scored_on = summary.ap
-    present, absent = summary.assurance
+    present, absent = summary.class_confidence
     group_of = {k: name for name, members in summary.groups.items() for k in members}
     header = ["class", "group", "given", "AP, %", "positives", "negatives", "findings"]
     if summary.truth is not None:
@@ -172,7 +172,7 @@ def _classes(summary: Summary) -> Section:
 
 
 def _mixtures(summary: Summary) -> Section:
-    chosen = summary.telling()
+    chosen = summary.notable_classes()
     drawings = [_losses(summary, k, side) for k in chosen for side in SIDES]
     selects = (
         Select("column", "class", {k: summary.classes[k] for k in chosen}),

@@ -63,7 +63,7 @@ class Summary:
         return 100 * average_precision(self.confidence, known), "training rows"
 
     @cached_property
-    def assurance(self) -> tuple[Tensor, Tensor]:
+    def class_confidence(self) -> tuple[Tensor, Tensor]:
         """Mean confidence in each class's given positives and negatives (Eq. 2)."""
         positive = (self.given > 0).double()
         present = (self.confidence * positive).sum(0) / positive.sum(0)
@@ -108,7 +108,7 @@ class Summary:
         counts: list[int] = torch.bincount(columns, minlength=len(self.classes)).tolist()
         return counts
 
-    def telling(self, most: int = 6) -> list[int]:
+    def notable_classes(self, most: int = 6) -> list[int]:
         """Choose classes worth a look: the commonest and the rarest that can be judged, the best
         and the worst AP, then those with most findings.
         """

@@ -94,9 +94,9 @@ def test_of_many_curves_the_first_the_last_and_the_best_are_coloured(wide, text)
     rows = bench_page.read(wide).plan.methods
     curves = {row.label: [0.0, 50.0 - k] for k, row in enumerate(rows)}
     told = ["BCE <Loss>", "BCE + Mixup", "BalanceMix", "Focal 0", "Focal 1", "Focal 2"]
-    assert bench_page.telling(rows, curves) == told
+    assert bench_page.notable_methods(rows, curves) == told
     few = dict(list(curves.items())[:8])
-    assert bench_page.telling(rows, few) == list(few)
+    assert bench_page.notable_methods(rows, few) == list(few)
     lines = bench_page.row_lines(rows)
     assert len(set(lines.values())) == len(rows)
     assert lines["BalanceMix"] == colours(["balancemix"])["balancemix"]
