@@ -157,7 +157,7 @@ def test_curves_without_a_colour_are_others_and_have_no_name():
 
 
 def test_labels_that_would_overlap_are_moved_apart():
-    moved = style.apart([1.0, 1.1, 1.2, 9.0], 1.0)
+    moved = style.spread_labels([1.0, 1.1, 1.2, 9.0], 1.0)
     assert np.diff(moved) == pytest.approx([1.0, 1.0, 6.9])
     assert sum(moved) == pytest.approx(12.3)  # no more than it takes
 

@@ -29,7 +29,7 @@ def learning(
     lines = style.colours(list(curves)) if lines is None else lines
     told = {name: values for name, values in curves.items() if name in lines}
     height = max(3.0, 0.19 * len(told) + 1.0)
-    figure, (axes,) = style.sheet(height)
+    figure, (axes,) = style.figure(height)
     for name, values in curves.items():
         if name not in told:
             axes.plot(range(1, len(values) + 1), values, color=style.THIN, lw=0.8, zorder=1)
@@ -69,7 +69,7 @@ def _name(
     """Write each curve's name, last and best behind its end, one below the other."""
     low, high = axes.get_ylim()
     gap = (high - low) * 11.5 / (72 * (height - 0.85))
-    places = style.apart([_known(values[-1]) for values in curves.values()], gap)
+    places = style.spread_labels([_known(values[-1]) for values in curves.values()], gap)
     for (name, values), place in zip(curves.items(), places, strict=True):
         best = max(_known(value) for value in values)
         axes.annotate(
@@ -99,7 +99,7 @@ def upsampling(lines: Sequence[Mapping[str, Any]]) -> Figure:
     Below it, how many rows it really draws from: Kish's effective share, 100 % where odds are
     uniform.
     """
-    figure, (above, below) = style.sheet(
+    figure, (above, below) = style.figure(
         3.7, 2, 1, sharex=True, gridspec_kw={"height_ratios": (5, 2)}
     )
     seen = [line for line in lines if any(f"upsampling_{name}" in line for name in NAMES)]

@@ -34,7 +34,7 @@ def by_frequency(
     number, precision, sure, unsure = (
         np.asarray(values, dtype=np.float64) for values in (counts, ap, present, absent)
     )
-    figure, (above, below) = style.sheet(4.9, 2, 1, sharex=True)
+    figure, (above, below) = style.figure(4.9, 2, 1, sharex=True)
     hues = np.full(len(number), style.GREY, dtype=object)
     for name, members in groups.items():
         hues[list(members)] = style.GROUPS.get(name, style.GREY)

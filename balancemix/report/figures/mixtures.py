@@ -42,7 +42,7 @@ def loss_histogram(
     """
     values = np.asarray(losses, dtype=np.float64)
     edges = _edges(values)
-    figure, (axes,) = style.sheet(2.9)
+    figure, (axes,) = style.figure(2.9)
     held = values.clip(edges[0], edges[-1])
     if wrong is None:
         parts = {"given labels": (held, style.GREY)}

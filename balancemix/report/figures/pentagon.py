@@ -22,7 +22,7 @@ def pentagons(ranks: Ranks, columns: int = 3) -> Figure:
     order = sorted(sizes, key=lambda name: -sizes[name])
     columns = min(columns if len(order) > 4 else 2, len(order))
     rows = math.ceil(len(order) / columns)
-    figure, every = style.sheet(
+    figure, every = style.figure(
         5.6 / columns * rows, rows, columns, subplot_kw={"projection": "polar"}
     )
     for axes in every[len(order) :]:

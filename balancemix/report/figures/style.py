@@ -87,7 +87,7 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
     return drawn
 
 
-def sheet(
+def figure(
     height: float, rows: int = 1, columns: int = 1, **options: Any
 ) -> tuple[Figure, list[Axes]]:
     """Begin a figure of the common width, with its axes in reading order."""
@@ -130,10 +130,10 @@ def colours(names: Sequence[str]) -> dict[str, Line]:
     return {name: (fixed[name], "-") if name in fixed else next(others) for name in names}
 
 
-def apart(places: Sequence[float], gap: float) -> list[float]:
+def spread_labels(places: Sequence[float], gap: float) -> list[float]:
     """Move places as little as it takes that none is closer to the next than `gap`.
 
-    >>> apart([1.0, 5.0, 1.0], 2.0)
+    >>> spread_labels([1.0, 5.0, 1.0], 2.0)
     [0.0, 5.0, 2.0]
     """
     order = sorted(range(len(places)), key=lambda i: places[i])
