@@ -63,15 +63,15 @@ class Worker:
             self.process.start()
         theirs.close()
 
-    def give(self, task: Task) -> None:
+    def assign(self, task: Task) -> None:
         """Hand over a run."""
         self.task = task
         try:
             self.pipe.send(task)
-        except OSError:  # it has died between two runs; `hear` will find out
+        except OSError:  # it has died between two runs; `receive` will find out
             return
 
-    def hear(self, listener: Listener) -> bool:
+    def receive(self, listener: Listener) -> bool:
         """Pass on what it says; false if it has died."""
         try:
             # What it said before it died counts.
@@ -110,14 +110,14 @@ def train_all(tasks: Sequence[Task], at_once: int, listener: Listener) -> None:
         while waiting or any(worker.task for worker in workers):
             for worker in workers:
                 if worker.task is None and waiting:
-                    worker.give(waiting.popleft())
+                    worker.assign(waiting.popleft())
             while waiting and len(workers) < at_once:
                 workers.append(Worker())
-                workers[-1].give(waiting.popleft())
+                workers[-1].assign(waiting.popleft())
             busy = [worker for worker in workers if worker.task is not None]
             wait([each for w in busy for each in (w.pipe, w.process.sentinel)])
             for worker in busy:
-                if not worker.hear(listener):
+                if not worker.receive(listener):
                     worker.stop()
                     workers.remove(worker)
     finally:
@@ -139,7 +139,7 @@ def one_thread() -> Iterator[None]:
             os.environ["OMP_NUM_THREADS"] = before
 
 
-class Teller:
+class Reporter:
     """The progress of a run, told through a pipe now and then."""
 
     def __init__(self, pipe: Connection[Any, Any], total: int) -> None:
@@ -177,8 +177,8 @@ def train_one(pipe: Connection[Any, Any], task: Task) -> None:
     from balancemix.training.experiment import carry_out
 
     @contextmanager
-    def bar(what: str, total: int) -> Iterator[Teller]:
-        yield Teller(pipe, total)
+    def bar(what: str, total: int) -> Iterator[Reporter]:
+        yield Reporter(pipe, total)
 
     def warn(
         message: Warning | str,
