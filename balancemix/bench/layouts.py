@@ -56,7 +56,7 @@ def paper(results: Results) -> Iterator[Table]:
     for data in plan.data:
         for when in BOTH:
             table = _scores(results, rows, data, when, overview, "overview", ", all classes")
-            yield replace(table, shown=when == "last")
+            yield replace(table, visible=when == "last")
         for kind in dict.fromkeys(kinds.values()):
             if kind == "none" and len(set(kinds.values())) > 1:
                 continue  # it is the first column of the others
@@ -112,7 +112,7 @@ def ablation(results: Results) -> Iterator[Table]:
                 columns=tuple(("", name) for _, name in table.columns),
                 rows=rows,
                 row_headings=("Category", "Component"),
-                shown=when == "last",
+                visible=when == "last",
             )
 
 
@@ -164,7 +164,7 @@ def search(results: Results) -> Iterator[Table]:
         for data in plan.data:
             last, best = (_scores(results, rows, data, w, columns, name, title) for w in BOTH)
             last = last.with_columns([("Paper", level(text)) for text in noises], numbers)
-            yield replace(last, shown=True)
+            yield replace(last, visible=True)
             yield best
 
 

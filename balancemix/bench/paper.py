@@ -97,7 +97,7 @@ def beside_tables(
         heads = tuple(("", name) for name in names.values())
         title = "Spearman's ρ between the paper's order of methods and ours, last mAP"
         rhos = Table(f"spearman{tail}", title, heads, tuple(agreement), ("", "Classes"), "none")
-        tables.append(replace(rhos, shown=True))
+        tables.append(replace(rhos, visible=True))
     return tables
 
 

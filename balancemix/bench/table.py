@@ -80,7 +80,7 @@ class Line(NamedTuple):
 class Table:
     """name: of its files. row_headings: over categories and labels. columns: (group, heading) of
     each column; a group of several columns has one heading over them. best: which end is marked
-    in each column. shown: also printed at the end of a bench.
+    in each column. visible: also printed at the end of a bench.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Table:
     rows: tuple[Row, ...]
     row_headings: tuple[str, str] = ("Category", "Method")
     best: Literal["highest", "lowest", "none"] = "highest"
-    shown: bool = False
+    visible: bool = False
 
     @property
     def groups(self) -> list[tuple[str, int]]:

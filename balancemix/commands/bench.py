@@ -95,7 +95,7 @@ def compare(arguments: argparse.Namespace) -> int:
     tables, screen = make_tables(read_results(plan, out / "runs")), console()
     write_tables(out / "tables", tables)
     for table in tables:
-        if table.shown:
+        if table.visible:
             screen.print(terminal(table, screen.width))
     screen.print(f"{len(tables)} tables: {out / 'tables'}", soft_wrap=True)
     for name, line in failures.items():

@@ -40,7 +40,7 @@ def make_page(path: Path) -> Page:
     """Make the page."""
     results = read(path)
     plan = results.plan
-    tables = sorted(make_tables(results), key=lambda table: not table.shown)
+    tables = sorted(make_tables(results), key=lambda table: not table.visible)
     note = (
         "Mean ± standard error over the seeds that have ended; the best of a column is bold, the "
         "second underlined, and a dash is what has not run."

@@ -43,7 +43,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class BenchTable:
-    """A table of a bench: open below its title if it is `shown`, folded otherwise."""
+    """A table of a bench: open below its title if it is `visible`, folded otherwise."""
 
     table: Table
     template: ClassVar = "bench_table.html"

@@ -64,7 +64,7 @@ def test_the_numbers_of_the_page_are_those_of_the_tables(wide, text):
         assert [line for line in shown if len(line) == len(lines[0])][-len(lines) :] == lines
         names = [line[0] for line in shown if len(line) == 1]
         assert names == ["Default", "Imbalance", "Proposed"]
-    assert page.tags.count("details") == len([table for table in tables if not table.shown]) + 1
+    assert page.tags.count("details") == len([table for table in tables if not table.visible]) + 1
 
 
 def test_many_tables_fold_and_groups_of_columns_have_one_heading(text):
