@@ -1,17 +1,17 @@
 """The layouts: the paper's tables by name, each made from results and leaving gaps where runs are.
 
-paper      Tables 1 to 3: methods by category, groups of classes × rates of a noise; and one of all
-ranking    the figure of five perspectives
-beside     ours beside the paper's numbers
-ablation   Table 4: components with their gain, and the mean over all noises
-selection  Appendix G.3: quality of selecting and re-labelling over the training
-search     Appendix E: a table for each category, a row for each value
+paper         Tables 1 to 3: methods by category, groups × rates of a noise; and one of all noises
+ranking       the figure of five perspectives
+versus_paper  ours beside the paper's numbers
+ablation      Table 4: components with their gain, and the mean over all noises
+selection     Appendix G.3: quality of selecting and re-labelling over the training
+search        Appendix E: a table for each category, a row for each value
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from balancemix.bench.paper import beside_tables, paper_numbers, paper_scores
+from balancemix.bench.paper import paper_numbers, paper_scores, versus_paper_tables
 from balancemix.bench.plan import BenchPlan, Layout, Variant, data_slug, slug
 from balancemix.bench.ranking import ranking_table
 from balancemix.bench.scores import GROUPS, Results, When, heading, level
@@ -75,19 +75,19 @@ def ranking(results: Results) -> Iterator[Table]:
     yield ranking_table([results.means(data) for data in plan.data], plan.noises, categories)
     if plan.paper:
         sets = [paper_scores(name) for name in ("coco", "voc")]  # as the paper's figure adds them
-        noises = [plan.beside.get(text, text) for text in plan.noises]
+        noises = [plan.versus_paper.get(text, text) for text in plan.noises]
         known = {label: category for label, category in categories.items() if label in sets[0]}
         title = "Ranks and area by the paper's own numbers, COCO and VOC together"
         yield ranking_table(sets, noises, known, "ranking-paper", title)
 
 
-def beside(results: Results) -> Iterator[Table]:
+def versus_paper(results: Results) -> Iterator[Table]:
     """Put ours beside the paper's, for each data."""
     plan = results.plan
-    noises = {text: plan.beside.get(text, text) for text in plan.noises}
+    noises = {text: plan.versus_paper.get(text, text) for text in plan.noises}
     for data in plan.data if plan.paper else ():
         ours, tail = results.means(data), _tail(data, plan)
-        yield from beside_tables(ours, paper_scores(plan.paper), noises, tail)
+        yield from versus_paper_tables(ours, paper_scores(plan.paper), noises, tail)
 
 
 def ablation(results: Results) -> Iterator[Table]:
@@ -171,7 +171,7 @@ def search(results: Results) -> Iterator[Table]:
 LAYOUTS: dict[Layout, Callable[[Results], Iterator[Table]]] = {
     "paper": paper,
     "ranking": ranking,
-    "beside": beside,
+    "versus_paper": versus_paper,
     "ablation": ablation,
     "selection": selection,
     "search": search,

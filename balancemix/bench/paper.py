@@ -58,7 +58,7 @@ def pairs(
     }
 
 
-def beside_tables(
+def versus_paper_tables(
     ours: Mapping[str, Scores],
     paper: Mapping[str, Scores],
     noises: Mapping[str, str],

@@ -111,6 +111,16 @@ def test_the_search_never_sees_the_test_rows():
     assert {job.plan.data.score for job in jobs(plan)} == {"held-out"}
 
 
+def test_a_plan_of_before_is_understood(tmp_path):
+    old = PLAN.replace(
+        "seeds", 'beside = { "none" = "single" }\ntables = ["paper", "beside"]\nseeds'
+    )
+    (tmp_path / "old.toml").write_text(old)
+    plan = read_bench(str(tmp_path / "old.toml"))
+    assert plan.versus_paper == {"none": "single"}
+    assert plan.tables == ["paper", "versus_paper"]
+
+
 def test_jobs_are_a_product_with_names_that_a_growing_plan_keeps():
     plan = small(noises=["none", "flip:0.2"], seeds=[0, 1])
     names = [job.name for job in jobs(plan)]

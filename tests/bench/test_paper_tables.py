@@ -7,7 +7,7 @@ import re
 import pytest
 
 from balancemix.bench.layouts import make_tables
-from balancemix.bench.paper import beside_tables, paper_numbers, paper_scores, spearman
+from balancemix.bench.paper import paper_numbers, paper_scores, spearman, versus_paper_tables
 from balancemix.bench.plan import BenchPlan, read_bench
 from balancemix.bench.ranking import area, rank, rank_methods, ranking_table
 from balancemix.bench.render import csv_rows, latex, markdown, write_tables
@@ -149,7 +149,7 @@ def test_the_paper_s_numbers_come_out_as_the_paper_s_tables(tmp_path):
     plan.data = ["coco.npz"]
 
     def score(job, group):
-        noise = plan.beside.get(job.noise, job.noise)
+        noise = plan.versus_paper.get(job.noise, job.noise)
         return theirs.get(job.variant.label, {}).get((noise, group))
 
     pretend(tmp_path, plan, score)
@@ -270,4 +270,4 @@ def test_the_paper_s_numbers_are_whole():
         assert set(paper_numbers()["error"][table]) < set(paper_scores(table))
     with pytest.raises(InputError, match="did you mean 'coco'"):
         paper_scores("coko")
-    assert beside_tables({}, paper_scores("coco"), {"none": "none"}) == []
+    assert versus_paper_tables({}, paper_scores("coco"), {"none": "none"}) == []
