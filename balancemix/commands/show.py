@@ -38,7 +38,7 @@ def scores(metrics: Mapping[str, Any]) -> list[str]:
     ]
 
 
-SCORES = ("mAP last", "best", "many", "medium", "few")
+SCORES = ("last mAP", "best", "many", "medium", "few")
 
 
 def show_training(run: Run, experiment: Experiment, metrics: Mapping[str, Any]) -> None:
