@@ -1,7 +1,5 @@
 """`balancemix report`: one page on a run, or on a benchmark of many."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The report of a bench: its tables, pentagons, and the curves of each data and noise."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence

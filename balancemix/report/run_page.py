@@ -1,7 +1,5 @@
 """The report of one run: its plan, labels, curves, classes, mixtures and findings."""
 
-from __future__ import annotations
-
 import json
 
 from balancemix.auditing.findings import table_clean
