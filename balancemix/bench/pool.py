@@ -52,16 +52,16 @@ class Listener(Protocol):
 
 
 class Worker:
-    """A process that trains what it is given, and the run that it is at."""
+    """A process that trains what it is assigned, and the run that it is at."""
 
     def __init__(self) -> None:
         spawn = multiprocessing.get_context("spawn")
-        self.pipe, theirs = spawn.Pipe()
+        self.pipe, remote = spawn.Pipe()
         self.task: Task | None = None
-        self.process = spawn.Process(target=work, args=(theirs,), name="balancemix bench")
+        self.process = spawn.Process(target=work, args=(remote,), name="balancemix bench")
         with one_thread():
             self.process.start()
-        theirs.close()
+        remote.close()
 
     def assign(self, task: Task) -> None:
         """Hand over a run."""
@@ -72,12 +72,12 @@ class Worker:
             return
 
     def receive(self, listener: Listener) -> bool:
-        """Pass on what it says; false if it has died."""
+        """Pass on its next message; false if it has died."""
         try:
-            # What it said before it died counts.
-            kind, *said = self.pipe.recv() if self.pipe.poll() else ("nothing",)
+            # What it sent before it died counts.
+            kind, *message = self.pipe.recv() if self.pipe.poll() else ("nothing",)
         except (EOFError, OSError):
-            kind, said = "died", []
+            kind, message = "died", []
         alive = kind != "died" and (kind != "nothing" or self.process.is_alive())
         if self.task is None:
             return alive
@@ -87,7 +87,7 @@ class Worker:
             listener.failed(self.task.name, line, line)
             self.task = None
         elif kind != "nothing":
-            getattr(listener, kind)(self.task.name, *said)
+            getattr(listener, kind)(self.task.name, *message)
             if kind in ("ended", "failed"):
                 self.task = None
         return alive
@@ -140,17 +140,17 @@ def one_thread() -> Iterator[None]:
 
 
 class Reporter:
-    """The progress of a run, told through a pipe now and then."""
+    """The progress of a run, sent through a pipe now and then."""
 
     def __init__(self, pipe: Connection[Any, Any], total: int) -> None:
-        self.pipe, self.total, self.done, self.told = pipe, max(total, 1), 0, 0.0
+        self.pipe, self.total, self.done, self.reported = pipe, max(total, 1), 0, 0.0
 
     def advance(self, steps: int = 1) -> None:
-        """Count, and tell if the last time is a while ago."""
+        """Count, and report if the last time is a while ago."""
         self.done += steps
         now = time.monotonic()
-        if now - self.told > EVERY:
-            self.told = now
+        if now - self.reported > EVERY:
+            self.reported = now
             self.pipe.send(("at", self.done / self.total))
 
     def say(self, **facts: float) -> None:
@@ -172,7 +172,7 @@ def work(pipe: Connection[Any, Any]) -> None:
 
 
 def train_one(pipe: Connection[Any, Any], task: Task) -> None:
-    """Train a run as `balancemix train --resume` does, and tell how it ended."""
+    """Train a run as `balancemix train --resume` does, and report how it ended."""
     from balancemix.plan.plan import Plan
     from balancemix.training.experiment import carry_out
 
@@ -201,7 +201,7 @@ def train_one(pipe: Connection[Any, Any], task: Task) -> None:
             raise
         except Exception as error:
             line = traceback.format_exception_only(error)[-1].strip()
-            said = str(error) if isinstance(error, InputError) else line
-            pipe.send(("failed", said, traceback.format_exc()))
+            message = str(error) if isinstance(error, InputError) else line
+            pipe.send(("failed", message, traceback.format_exc()))
         else:
             pipe.send(("ended", metrics))

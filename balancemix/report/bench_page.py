@@ -88,30 +88,32 @@ def learned(results: Results) -> Iterator[Drawing]:
     held_out = plan.settings.get("data", {}).get("score") == "held-out"
     scored = "held-out training" if held_out else "test"
     rows = by_category(plan.methods)
-    shown = {
+    curves_of = {
         (data, text): {
             row.label: curve for row in rows if (curve := results.curve(row.label, text, data))
         }
         for data in plan.data
         for text in plan.noises
     }
-    told = {key: notable_methods(rows, curves) for key, curves in shown.items()}
-    lines = row_lines([row for row in rows if any(row.label in names for names in told.values())])
-    for (data, text), curves in shown.items():
+    notable = {key: notable_methods(rows, curves) for key, curves in curves_of.items()}
+    lines = row_lines(
+        [row for row in rows if any(row.label in names for names in notable.values())]
+    )
+    for (data, text), curves in curves_of.items():
         if not curves:
             continue
-        own = {label: lines[label] for label in told[data, text]}
-        name, said = f"learning-{slug(text)}", heading(text)
+        coloured = {label: lines[label] for label in notable[data, text]}
+        name, where = f"learning-{slug(text)}", heading(text)
         if len(plan.data) > 1:
-            name, said = f"{name}-{data_slug(data)}", f"{said}, {data_slug(data)}"
+            name, where = f"{name}-{data_slug(data)}", f"{where}, {data_slug(data)}"
         caption = (
-            f"{said}: mAP on {scored} rows after each epoch, mean over seeds, with the last and "
+            f"{where}: mAP on {scored} rows after each epoch, mean over seeds, with the last and "
             "(best) of this mean."
         )
-        if len(own) < len(curves):
-            others = ", ".join(label for label in curves if label not in own)
+        if len(coloured) < len(curves):
+            others = ", ".join(label for label in curves if label not in coloured)
             caption += f" In grey: {others}."
-        yield Drawing(name, learning(curves, own), caption)
+        yield Drawing(name, learning(curves, coloured), caption)
 
 
 def notable_methods(rows: Sequence[Variant], curves: Mapping[str, Sequence[float]]) -> list[str]:
@@ -121,8 +123,8 @@ def notable_methods(rows: Sequence[Variant], curves: Mapping[str, Sequence[float
     first = [row.label for row in rows if row.category == rows[0].category][:2]
     last = [row.label for row in rows if row.category == rows[-1].category][-2:]
     best = sorted(curves, key=lambda label: -curves[label][-1])
-    wanted = dict.fromkeys([*first, *last, *best])
-    return [label for label in wanted if label in curves][:COLOURED]
+    order = dict.fromkeys([*first, *last, *best])
+    return [label for label in order if label in curves][:COLOURED]
 
 
 def row_lines(rows: Sequence[Variant]) -> dict[str, Line]:

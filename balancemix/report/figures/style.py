@@ -145,9 +145,9 @@ def spread_labels(places: Sequence[float], gap: float) -> list[float]:
             mean, size = (before * count + mean * size) / (count + size), count + size
         pools.append((mean, size))
     moved = [mean for mean, size in pools for _ in range(size)]
-    found = dict(zip(order, moved, strict=True))
+    mean_of = dict(zip(order, moved, strict=True))
     step_of = {i: step for step, i in enumerate(order)}
-    return [found[i] + step_of[i] * gap for i in range(len(places))]
+    return [mean_of[i] + step_of[i] * gap for i in range(len(places))]
 
 
 def save(figure: Figure, path: Path) -> list[Path]:
@@ -165,10 +165,10 @@ def save(figure: Figure, path: Path) -> list[Path]:
     return written
 
 
-def inline(figure: Figure, name: str, said: str) -> str:
+def inline(figure: Figure, name: str, caption: str) -> str:
     """Return the figure as SVG to stand inside a page, in the page's font and colours.
 
-    `name` keeps the ids of a page's figures apart, `said` is for those who cannot see it.
+    `name` keeps the ids of a page's figures apart, `caption` is for those who cannot see it.
     """
     from html import escape
 
@@ -188,7 +188,7 @@ def inline(figure: Figure, name: str, said: str) -> str:
         text = text.replace(colour, f"var({variable(colour)}, {colour})")
     text = re.sub(r"\s*\n\s*", "\n", text)
     head = re.sub(r' (width|height|version|xmlns(:xlink)?)="[^"]*"', "", text[: text.index(">")])
-    label = f' role="img" aria-label="{escape(said)}"'
+    label = f' role="img" aria-label="{escape(caption)}"'
     return head + label + text[text.index(">") :].rstrip()
 
 
