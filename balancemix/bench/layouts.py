@@ -144,7 +144,7 @@ def selection(results: Results) -> Iterator[Table]:
             title = f"Selected and re-labelled labels, in %, {_of(data, plan)}"
             columns = tuple(("", name) for name in QUALITY)
             few = len(rows) <= 12
-            yield Table(name, title, columns, tuple(rows), headings, "none", few)
+            yield Table(name, title, columns, tuple(rows), headings, False, visible=few)
 
 
 def search(results: Results) -> Iterator[Table]:

@@ -2,7 +2,6 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from statistics import mean
@@ -91,13 +90,13 @@ def versus_paper_tables(
             title = f"Ours beside the paper's, {group.lower()} classes, last mAP"
             name = f"beside-{group.lower()}{tail}"
             headings = ("Noise", "Method")
-            tables.append(Table(name, title, columns, tuple(rows), headings, best="none"))
+            tables.append(Table(name, title, columns, tuple(rows), headings, marked=False))
             agreement.append(Row("", group, tuple(correlations)))
     if agreement:
         heads = tuple(("", name) for name in names.values())
         title = "Spearman's ρ between the paper's order of methods and ours, last mAP"
-        rhos = Table(f"spearman{tail}", title, heads, tuple(agreement), ("", "Classes"), "none")
-        tables.append(replace(rhos, visible=True))
+        name, headings = f"spearman{tail}", ("", "Classes")
+        tables.append(Table(name, title, heads, tuple(agreement), headings, False, visible=True))
     return tables
 
 

@@ -100,7 +100,7 @@ def ranking_table(
         size = area(places, most) if len(places) == len(FIVE) else None
         rows.append(Row(category, label, (*cells[:5], Cell.of(size, digits=2), *cells[5:])))
     columns = tuple(("", view) for view in (*FIVE, "Area", "Few"))
-    return Table(name, title, columns, tuple(rows), best="none", visible=name == "ranking")
+    return Table(name, title, columns, tuple(rows), marked=False, visible=name == "ranking")
 
 
 def area(places: Sequence[float], methods: int) -> float:

@@ -79,8 +79,8 @@ class Line(NamedTuple):
 @dataclass(frozen=True)
 class Table:
     """name: of its files. row_headings: over categories and labels. columns: (group, heading) of
-    each column; a group of several columns has one heading over them. best: which end is marked
-    in each column. visible: also printed at the end of a bench.
+    each column; a group of several columns has one heading over them. marked: whether the
+    best of each column stands out. visible: also printed at the end of a bench.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Table:
     columns: tuple[tuple[str, str], ...]
     rows: tuple[Row, ...]
     row_headings: tuple[str, str] = ("Category", "Method")
-    best: Literal["highest", "lowest", "none"] = "highest"
+    marked: bool = True
     visible: bool = False
 
     @property
@@ -125,12 +125,12 @@ class Table:
     def marks(self) -> list[list[Mark]]:
         """Find the best and second best of each column, by the numbers as written; equals share."""
         marks: list[list[Mark]] = [[""] * len(self.columns) for _ in self.rows]
-        if self.best == "none" or len(self.rows) < 2:
+        if not self.marked or len(self.rows) < 2:
             return marks
         for column in range(len(self.columns)):
             cells = [row.cells[column] for row in self.rows]
             written = {float(cell.number) for cell in cells if cell.values}
-            order = sorted(written, reverse=self.best == "highest")[:2]
+            order = sorted(written, reverse=True)[:2]
             for line, cell in zip(marks, cells, strict=True):
                 if cell.values and float(cell.number) in order:
                     place = order.index(float(cell.number))
