@@ -16,8 +16,13 @@ from balancemix.report.page import (
     Select,
 )
 from balancemix.report.page import Page as Made
+from tests.conftest import ROOT
 from tests.page import Page
 
+TEMPLATES = {
+    "bench_table.html", "choice.html", "code.html", "commands.html", "drawing.html", "folded.html",
+    "gallery.html", "grid.html", "page.css", "page.html", "page.js",
+}  # fmt: skip
 HOSTILE = "<b>\"x\" & 'y'</b>"
 
 
@@ -36,6 +41,12 @@ def hostile_page(draw=lambda: curves.learning({HOSTILE: [1.0, 2.0]})) -> Made:
         Gallery(cards),
     ]
     return Made(HOSTILE, HOSTILE, [Section(HOSTILE, *parts), Section("Empty")])
+
+
+def test_every_template_belongs_to_a_part_or_to_the_page():
+    assert {path.name for path in (ROOT / "balancemix/report/templates").iterdir()} == TEMPLATES
+    parts = (BenchTable, Choice, Code, Commands, Drawing, Folded, Gallery, Grid)
+    assert {part.template for part in parts} == {n for n in TEMPLATES if not n.startswith("page.")}
 
 
 def test_every_part_escapes_what_it_is_given():
