@@ -1,4 +1,4 @@
-"""The layouts: the paper's tables by name, each made from results and leaving gaps where runs are.
+"""The layouts: the paper's tables by name, each with gaps where runs are missing.
 
 paper         Tables 1 to 3: methods by category, groups × rates of a noise; and one of all noises
 ranking       the figure of five perspectives
@@ -117,9 +117,9 @@ def ablation(results: Results) -> Iterator[Table]:
 
 
 def selection(results: Results) -> Iterator[Table]:
-    """Say how good the label-wise management is at a quarter, half and the end of the training.
+    """Show how good the label-wise management is at a quarter, half and the end of the training.
 
-    The paper's columns of each noise are rows here: so many numbers abreast are hard to read.
+    The paper's columns of each noise are rows here: so many columns are hard to read.
     """
     plan = results.plan
     printed = paper_numbers()["selection"].get(plan.paper, {})
@@ -201,7 +201,7 @@ def _scores(
 
 
 def _gains(cells: tuple[Cell, ...], base: tuple[Cell, ...] | None) -> tuple[Cell, ...]:
-    """Note how much each mean is above that of another row."""
+    """Note by how much each mean exceeds that of another row."""
     return tuple(
         cell
         if cell.mean is None or other.mean is None

@@ -1,4 +1,4 @@
-"""Our numbers beside the paper's: who stands where in each column, and how far the orders agree."""
+"""Our numbers beside the paper's: the ranks in each column, and how far the two orders agree."""
 
 import tomllib
 from collections.abc import Mapping, Sequence

@@ -105,7 +105,7 @@ class BenchPlan:
         return [text for text in self.noises if text in (variant.noises or self.noises)]
 
     def tree(self) -> dict[str, Any]:
-        """Take the plan apart for JSON."""
+        """Return the plan as JSON has it."""
         return dataclasses.asdict(self)
 
 

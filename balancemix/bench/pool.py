@@ -1,8 +1,8 @@
 """Train many runs at once: worker processes that take one run after another, each on one thread.
 
-A worker keeps torch loaded between runs, which saves seconds a run. What fails in a run, and a
-worker that dies in one, costs that run alone. Workers tell how far they are by a pipe; when nobody
-reads it any more they end, and a run that was begun can be gone on with from its last epoch.
+A worker keeps torch loaded between runs, which saves seconds a run. An error in a run, or the death
+of its worker, costs that run alone. Workers report their progress through a pipe; they stop when
+nobody reads it any more, and a run that was started can be resumed from its last epoch.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ class Task:
 
 
 class Listener(Protocol):
-    """Who wants to know how the runs go; each is called with the run's name."""
+    """What is called as the runs proceed, each time with the name of the run."""
 
     def at(self, name: str, share: float) -> None:
-        """So much of the run is done, from 0 to 1."""
+        """Take the share of the run that is done, from 0 to 1."""
 
     def ended(self, name: str, metrics: dict[str, Any]) -> None:
-        """Training has ended well."""
+        """Take the metrics of a run that has ended."""
 
     def failed(self, name: str, line: str, trace: str) -> None:
-        """Training has failed: what to say of it, and the whole story."""
+        """Take the reason, in a line, and the traceback of a run that has failed."""
 
     def warned(self, name: str, text: str) -> None:
-        """Something a person should know."""
+        """Take a warning meant for a person."""
 
 
 class Worker:
@@ -104,7 +104,7 @@ class Worker:
 
 
 def train_all(tasks: Sequence[Task], at_once: int, listener: Listener) -> None:
-    """Train every run, so many at once, whatever becomes of the others."""
+    """Train every run, `at_once` at a time; one that fails does not stop the others."""
     waiting, workers = deque(tasks), list[Worker]()
     try:
         while waiting or any(worker.task for worker in workers):
@@ -127,7 +127,7 @@ def train_all(tasks: Sequence[Task], at_once: int, listener: Listener) -> None:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let processes that begin here use one thread each; torch reads it when it is imported."""
+    """Let processes started here use one thread each; torch reads it when it is imported."""
     before = os.environ.get("OMP_NUM_THREADS")
     os.environ["OMP_NUM_THREADS"] = "1"
     try:
@@ -146,7 +146,7 @@ class Reporter:
         self.pipe, self.total, self.done, self.reported = pipe, max(total, 1), 0, 0.0
 
     def advance(self, steps: int = 1) -> None:
-        """Count, and report if the last time is a while ago."""
+        """Count, and report if the last report is a while ago."""
         self.done += steps
         now = time.monotonic()
         if now - self.reported > EVERY:
@@ -154,10 +154,10 @@ class Reporter:
             self.pipe.send(("at", self.done / self.total))
 
     def say(self, **facts: float) -> None:
-        """Keep quiet: many runs would speak at once."""
+        """Stay silent: many runs would print at once."""
 
     def line(self, text: str) -> None:
-        """Keep quiet."""
+        """Stay silent."""
 
 
 def work(pipe: Connection[Any, Any]) -> None:

@@ -56,7 +56,7 @@ def mean_of(scores: Scores, noises: Sequence[str], perspective: str) -> float | 
 def rank_methods(
     sets: Sequence[Mapping[str, Scores]], noises: Sequence[str], perspective: str
 ) -> dict[str, int]:
-    """Rank methods on each data, add up, and rank again; who lacks a column is not ranked."""
+    """Rank methods on each data, add up, and rank again; one that lacks a column is not ranked."""
     ranks = []
     for methods in sets:
         means = {name: mean_of(scores, noises, perspective) for name, scores in methods.items()}
@@ -68,7 +68,7 @@ def rank_methods(
 def rank_perspectives(
     sets: Sequence[Mapping[str, Scores]], noises: Sequence[str]
 ) -> dict[str, dict[str, int]]:
-    """Rank the methods that have run under all these noises, from each of the five that it shows.
+    """Rank the methods that have run under all these noises, from each of the five perspectives.
 
     Returns {method: {perspective: rank}}, without the perspectives that no noise belongs to.
     """

@@ -17,7 +17,7 @@ UNITS = 1000  # of the bar, for an epoch of BCE
 
 
 def check_data(plan: BenchPlan) -> None:
-    """Refuse data that is not there once, rather than in every run."""
+    """Refuse missing data once, rather than in every run."""
     for path in plan.data:
         if path not in BUILT_IN and not Path(path).expanduser().exists():
             raise InputError(f"data {path!r} is not there; give it by --data")
@@ -34,7 +34,7 @@ def remember(out: Path, plan: BenchPlan) -> None:
 
 
 def train_missing(out: Path, chosen: Sequence[Job], at_once: int | None = None) -> dict[str, str]:
-    """Train the runs that have not ended, one a core unless told; return what failed, and why."""
+    """Train the runs that have not ended, `at_once` at a time (one a core); return failures."""
     missing = [job for job in chosen if not (out / "runs" / job.name / "metrics.json").exists()]
     if not missing:
         return {}
@@ -47,7 +47,7 @@ def train_missing(out: Path, chosen: Sequence[Job], at_once: int | None = None) 
 
 
 def grown(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """Name what a plan changed of an older one; nothing, if it only grew.
+    """Describe what a plan changed of an older one; nothing if it only grew.
 
     >>> grown({"seeds": [0]}, {"seeds": [0, 1]}), grown({"seeds": [0, 2]}, {"seeds": [0]})
     ('', 'seeds: 2 is gone')
@@ -85,7 +85,7 @@ class BenchProgress:
         self.done, self.warnings = 0, set[str]()
 
     def at(self, name: str, share: float) -> None:
-        """Move the bar by what is new; where a run continues is where it begins here."""
+        """Move the bar by what is new; a resumed run counts from where it resumed."""
         first = self.first.setdefault(name, share if share < 1 else 0.0)
         reached = round(self.costs[name] * (share - first) / (1 - first))
         if reached > self.counted[name]:

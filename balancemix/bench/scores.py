@@ -92,7 +92,7 @@ class Results:
         return Cell.of(*(100 * epoch[key] for epoch in epochs if key in epoch))
 
     def selects(self, method: str, data: str) -> bool:
-        """Say whether a method doubts any label; most of them call all labels clean."""
+        """Return whether a method doubts any label; most methods call all labels clean."""
         return any(
             epoch.get("selection", {}).get("clean_recall", 1) < 1
             for text in self.plan.noises

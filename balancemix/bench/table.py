@@ -11,7 +11,7 @@ Mark = Literal["", "best", "second"]
 
 @dataclass(frozen=True)
 class Cell:
-    """A number with one value a seed; without any it is a dash. note: text behind the number."""
+    """A number with one value a seed; without any it is a dash. note: text after the number."""
 
     values: tuple[float, ...] = ()
     note: str = ""
@@ -140,13 +140,15 @@ class Table:
     def with_columns(
         self, columns: Iterable[tuple[str, str]], cells: Mapping[str, Iterable[Cell]]
     ) -> Self:
-        """Add columns behind the others; `cells` has theirs by the rows' labels."""
+        """Add columns after the others; `cells` holds theirs by the labels of the rows."""
         rows = tuple(replace(row, cells=(*row.cells, *cells[row.label])) for row in self.rows)
         return replace(self, columns=(*self.columns, *columns), rows=rows)
 
     def without(self, groups: Collection[str], *, empty: bool = False) -> Self:
-        """Leave out the columns of some groups; or of those that are `empty`, as a group is that no
-        class belongs to. A table without any number stays whole: nothing has run yet.
+        """Leave out the columns of some groups or, with `empty`, of those of them without a number.
+
+        A group is empty that no class belongs to; a table without any number stays whole, since
+        nothing has run yet.
         """
         if empty:
             cells = [zip(self.columns, row.cells, strict=True) for row in self.rows]

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def console() -> Console:
-    """Make a console on the standard output of now."""
+    """Make a console on the current standard output."""
     return Console(highlight=False)
 
 
 def make_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """Lay out rows of text, the first column to the left."""
+    """Lay out rows of text, the first column aligned left."""
     table = Table(title=title, title_justify="left", header_style="bold")
     for i, name in enumerate(header):
         table.add_column(name, justify="left" if i == 0 else "right")

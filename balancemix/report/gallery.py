@@ -73,7 +73,7 @@ def _card(rows: Rows, row: int, problems: Mapping[int, str]) -> Card:
 
 
 def _data_uri(rows: Rows, row: int) -> str:
-    """Return a row's picture as text that stands in a page, or nothing where it has none."""
+    """Return a row's picture as a data URI, or nothing where it has none."""
     image, data = rows.picture(row), io.BytesIO()
     if image is None:
         return ""

@@ -138,7 +138,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A title, a line that leads in, and sections, of which those without parts are left out."""
+    """A title, a lead, and sections; a section without parts is left out."""
 
     title: str
     lead: str
@@ -165,7 +165,7 @@ class Page:
 
 
 def scores(metrics: Mapping[str, Any]) -> list[float | None]:
-    """Return last and best mAP and the groups' last mAP, as below SCORES."""
+    """Return last and best mAP and the groups' last mAP, in the order of SCORES."""
     last = metrics["last"]
     return [last["mAP"], metrics["best"]["mAP"], *(last.get(f"mAP_{name}") for name in NAMES)]
 

@@ -207,7 +207,7 @@ def _file_names(names: list[str]) -> list[str]:
 
 
 def _use(summary: Summary) -> str:
-    """Say where the mixtures had no say in training."""
+    """Explain where the mixtures had no part in training."""
     if table_clean(summary.clean) is None:
         return f" They are drawn for comparison: {summary.method} did not use any."
     if bool((summary.clean[summary.given > 0] == 1).all()):

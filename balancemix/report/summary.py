@@ -109,7 +109,7 @@ class Summary:
         return counts
 
     def notable_classes(self, most: int = 6) -> list[int]:
-        """Choose classes worth a look: the commonest and the rarest that can be judged, the best
+        """Choose classes to look at: the commonest and the rarest that can be judged, the best
         and the worst AP, then those with most findings.
         """
         enough = int(getattr(self.plan.method, "fewest", 10))
@@ -133,7 +133,7 @@ class Summary:
         return {key: value for key, value in settings.items() if value != default.get(key)}
 
     def commands(self) -> list[str]:
-        """Say what to type to make the run again, and what else it can be asked."""
+        """List the command that repeats the run, and those that read it."""
         place = str(self.run.path)
         call = ["balancemix", "train", self.plan.data.path, "--method", self.method]
         for key, value in self.changed().items():

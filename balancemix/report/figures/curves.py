@@ -66,7 +66,7 @@ def _draw(axes: Axes, values: Sequence[float], colour: str, dash: str) -> None:
 def _name(
     axes: Axes, curves: Mapping[str, Sequence[float]], colours: Mapping[str, str], height: float
 ) -> None:
-    """Write each curve's name, last and best behind its end, one below the other."""
+    """Write each curve's name, last and best next to its end, without overlap."""
     low, high = axes.get_ylim()
     gap = (high - low) * 11.5 / (72 * (height - 0.85))
     places = style.spread_labels([_known(values[-1]) for values in curves.values()], gap)

@@ -45,7 +45,7 @@ def areas(ranks: Ranks) -> dict[str, float]:
 
 
 def among(ranks: Ranks) -> int:
-    """Tell how many methods were ranked; some of them may not be shown."""
+    """Count the methods that were ranked; some of them may not be drawn."""
     return max(len(ranks), *(math.ceil(r) for each in ranks.values() for r in each.values()))
 
 

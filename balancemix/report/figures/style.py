@@ -69,7 +69,7 @@ _SETTINGS: dict[str, Any] = {
 
 @contextmanager
 def style(**more: object) -> Iterator[None]:
-    """Draw by our settings alone, whatever a person's matplotlibrc says."""
+    """Draw by our settings alone, whatever the user's matplotlibrc says."""
     from matplotlib import style
 
     with style.context(["default", {**_SETTINGS, **more}]):
@@ -90,7 +90,7 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
 def figure(
     height: float, rows: int = 1, columns: int = 1, **options: Any
 ) -> tuple[Figure, list[Axes]]:
-    """Begin a figure of the common width, with its axes in reading order."""
+    """Start a figure of the common width, with its axes in reading order."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
@@ -166,7 +166,7 @@ def save(figure: Figure, path: Path) -> list[Path]:
 
 
 def inline(figure: Figure, name: str, caption: str) -> str:
-    """Return the figure as SVG to stand inside a page, in the page's font and colours.
+    """Return the figure as SVG to embed in a page, in the page's font and colours.
 
     `name` keeps the ids of a page's figures apart, `caption` is for those who cannot see it.
     """
