@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 from results import FEATURES, ROOT, put
 
 from balancemix.bench.plan import read_bench
-from balancemix.bench.scores import log, read_results
+from balancemix.bench.scores import Result, read_results
 from balancemix.plan.plan import Plan, read_tree
 from balancemix.training.experiment import prepare
 
@@ -29,18 +28,18 @@ def main() -> None:
     results = read_results(plan, ROOT / "bench" / "coco" / "runs")
     lines = ""
     for noise in plan.noises:
-        runs = results.runs.get(("BalanceMix", noise, FEATURES), {})
+        runs = results.of("BalanceMix", noise, FEATURES)
         if not runs:
             sys.exit(f"bench/coco: no run under {noise} has ended; run results.py coco first")
-        lines += row(noise, list(runs.values()))
+        lines += row(noise, runs)
     put("pilots", HEAD + lines)
 
 
-def row(noise: str, runs: list[Path]) -> str:
+def row(noise: str, runs: list[Result]) -> str:
     """Write the least and the most that the pilots of a noise found, and the truth of one seed."""
-    found = [log(run)[0] for run in runs]  # what a method settled on is in its first line
+    found = [run.log[0] for run in runs]  # what a method settled on is in its first line
     wrong, missing = ([line[key] for line in found] for key in ("wrong", "missing"))
-    rows = prepare(Plan.from_tree(read_tree(runs[0] / "plan.json"))).train
+    rows = prepare(Plan.from_tree(read_tree(runs[0].path / "plan.json"))).train
     given, truth = rows.labels > 0, (rows.labels if rows.truth is None else rows.truth) > 0
     right = int((given & truth).sum())
     false, hidden = 1 - right / int(given.sum()), int((truth & ~given).sum()) / right

@@ -1,16 +1,15 @@
-"""Our numbers beside the paper's: who stands where in each column, and how far the orders agree."""
-
-from __future__ import annotations
+"""Our numbers beside the paper's: the ranks in each column, and how far the two orders agree."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
-from balancemix.bench.ranking import Scores
+from balancemix.bench.ranking import Scores, rank
 from balancemix.bench.scores import GROUPS, heading
-from balancemix.bench.table import Cell, Row, Table, ranks, spearman
+from balancemix.bench.table import Cell, Row, Table
 from balancemix.errors import InputError, suggest
 
 FILE = Path(__file__).parent / "paper_numbers.toml"
@@ -43,24 +42,24 @@ def paper_scores(table: str) -> dict[str, dict[tuple[str, str], float]]:
 
 
 def pairs(
-    ours: Mapping[str, Scores], theirs: Mapping[str, Scores], noise: str, other: str, group: str
+    ours: Mapping[str, Scores], paper: Mapping[str, Scores], noise: str, other: str, group: str
 ) -> dict[str, tuple[float, float]]:
-    """Pair our number under a noise with theirs under theirs, for the rows that have both.
+    """Pair our number under a noise with the paper's under its own, for rows that have both.
 
     >>> pairs({"ASL": {("flip:0.1", "All"): 34.7}}, paper_scores("coco"), "flip:0.1", "flip:0.2",
     ...       "All")
     {'ASL': (34.7, 75.0)}
     """
     return {
-        label: (scores[noise, group], theirs[label][other, group])
+        label: (scores[noise, group], paper[label][other, group])
         for label, scores in ours.items()
-        if (noise, group) in scores and (other, group) in theirs.get(label, {})
+        if (noise, group) in scores and (other, group) in paper.get(label, {})
     }
 
 
-def beside_tables(
+def versus_paper_tables(
     ours: Mapping[str, Scores],
-    theirs: Mapping[str, Scores],
+    paper: Mapping[str, Scores],
     noises: Mapping[str, str],
     tail: str = "",
 ) -> list[Table]:
@@ -69,41 +68,55 @@ def beside_tables(
     `noises` are ours, each with the paper's that it is compared with; `tail` ends the files' names.
     """
     tables, agreement = [], []
+    names = {
+        noise: heading(noise)
+        if heading(noise) == heading(other)
+        else f"{heading(noise)} (paper {heading(other)})"
+        for noise, other in noises.items()
+    }
     for group in GROUPS:
         rows, correlations = [], []
         for noise, other in noises.items():
-            found = pairs(ours, theirs, noise, other, group)
-            mine, yours = [ours for ours, _ in found.values()], [its for _, its in found.values()]
-            places = zip(found, mine, yours, ranks(mine), ranks(yours), strict=True)
-            name = _named(noise, other)
-            for label, our, their, our_rank, their_rank in places:
-                cells = (Cell((their,)), Cell((our,)))
-                order = (Cell((their_rank,), digits=0), Cell((our_rank,), digits=0))
-                rows.append(Row(name, label, cells + order))
-            rho = spearman(mine, yours) if len(found) > 2 else None
-            note = f"of {len(found)}" if rho is not None else ""
-            correlations.append(Cell((rho,) if rho is not None else (), note, 2))
+            both = pairs(ours, paper, noise, other, group)
+            our_rank, paper_rank = (rank({k: v[i] for k, v in both.items()}) for i in (0, 1))
+            for label, (our, its) in both.items():
+                order = (Cell.of(places[label], digits=0) for places in (paper_rank, our_rank))
+                rows.append(Row(names[noise], label, (Cell.of(its), Cell.of(our), *order)))
+            rho = spearman(list(both.values())) if len(both) > 2 else None
+            note = f"of {len(both)}" if rho is not None else ""
+            correlations.append(Cell.of(rho, note=note, digits=2))
         if rows:
-            tables.append(_group_table(group, rows, tail))
+            columns = (("mAP", "paper"), ("mAP", "ours"), ("rank", "paper"), ("rank", "ours"))
+            title = f"Ours beside the paper's, {group.lower()} classes, last mAP"
+            name = f"beside-{group.lower()}{tail}"
+            headings = ("Noise", "Method")
+            tables.append(Table(name, title, columns, tuple(rows), headings, marked=False))
             agreement.append(Row("", group, tuple(correlations)))
-    if not agreement:
-        return []
-    columns = tuple(("", _named(noise, other)) for noise, other in noises.items())
-    title = "Spearman's ρ between the paper's order of methods and ours, last mAP"
-    corner = ("", "Classes")
-    rhos = Table(
-        f"spearman{tail}", title, columns, tuple(agreement), corner, best="none", shown=True
-    )
-    return [*tables, rhos]
+    if agreement:
+        heads = tuple(("", name) for name in names.values())
+        title = "Spearman's ρ between the paper's order of methods and ours, last mAP"
+        name, headings = f"spearman{tail}", ("", "Classes")
+        tables.append(Table(name, title, heads, tuple(agreement), headings, False, visible=True))
+    return tables
 
 
-def _group_table(group: str, rows: list[Row], tail: str) -> Table:
-    columns = (("mAP", "paper"), ("mAP", "ours"), ("rank", "paper"), ("rank", "ours"))
-    title = f"Ours beside the paper's, {group.lower()} classes, last mAP"
-    name = f"beside-{group.lower()}{tail}"
-    return Table(name, title, columns, tuple(rows), ("Noise", "Method"), best="none")
+def spearman(pairs: Sequence[tuple[float, float]]) -> float | None:
+    """Correlate the ranks of paired numbers, equals by their mean rank; none where it is undefined.
+
+    >>> spearman([(1, 10), (2, 30), (3, 20)])
+    0.5
+    """
+    first, second = (_mean_ranks(values) for values in zip(*pairs, strict=True))
+    scale = sum(a * a for a in first) * sum(b * b for b in second)
+    if not scale:
+        return None
+    return float(sum(a * b for a, b in zip(first, second, strict=True)) / scale**0.5)
 
 
-def _named(noise: str, other: str) -> str:
-    same = heading(noise) == heading(other)
-    return heading(noise) if same else f"{heading(noise)} (paper {heading(other)})"
+def _mean_ranks(values: Sequence[float]) -> list[float]:
+    """Rank values, equals by their mean rank, and count from the middle."""
+    ranks = [
+        sum(other > value for other in values) + (1 + sum(other == value for other in values)) / 2
+        for value in values
+    ]
+    return [each - mean(ranks) for each in ranks]

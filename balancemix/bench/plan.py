@@ -4,8 +4,6 @@ Nothing here trains: a bench plan becomes a list of jobs, each a plan of `balanc
 name of its directory. Two variants that ask for the very same training share one job.
 """
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import json
@@ -21,7 +19,7 @@ from balancemix.plan.plan import Plan, read_tree
 from balancemix.plan.settings import parse_assignment, put, read_into
 from balancemix.plan.shipped import bench_plans
 
-Layout = Literal["paper", "ranking", "beside", "ablation", "selection", "search"]
+Layout = Literal["paper", "ranking", "versus_paper", "ablation", "selection", "search"]
 
 # Time of an epoch against BCE's, as far as it is known: for the time left, nothing else.
 COST = {"coteaching": 2.0, "balancemix": 2.5}
@@ -65,8 +63,8 @@ class BenchPlan:
     """What to compare.
 
     data: as `train` takes it, one or several. settings: sections of a train plan, shared by all
-    runs. tables: which layouts to write. paper: whose numbers of the paper to put ours beside
-    (a table of paper_numbers.toml). beside: for a noise of ours, the paper's noise to compare with.
+    runs. tables: which layouts to write. paper: whose numbers of the paper to compare ours with
+    (a table of paper_numbers.toml). versus_paper: for a noise of ours, the paper's to compare with.
     """
 
     methods: list[Variant] = field(default_factory=list)
@@ -76,7 +74,7 @@ class BenchPlan:
     settings: dict[str, Any] = field(default_factory=dict)
     tables: list[Layout] = field(default_factory=lambda: list[Layout](["paper"]))
     paper: str = ""
-    beside: dict[str, str] = field(default_factory=dict)
+    versus_paper: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.methods:
@@ -107,7 +105,7 @@ class BenchPlan:
         return [text for text in self.noises if text in (variant.noises or self.noises)]
 
     def tree(self) -> dict[str, Any]:
-        """Take the plan apart for JSON."""
+        """Return the plan as JSON has it."""
         return dataclasses.asdict(self)
 
 
@@ -128,16 +126,23 @@ class Job:
         return self.plan.train.epochs * COST.get(self.variant.name, 1.0)
 
 
-def read_bench(name: str) -> BenchPlan:
-    """Read a bench plan: a shipped one by its name, a TOML file, or the JSON of a bench."""
+def read_bench(name: str, changes: Mapping[str, Any] | None = None) -> BenchPlan:
+    """Read a bench plan: a shipped one by its name, a TOML file, or the JSON of a bench.
+
+    `changes` replace what the plan says.
+    """
     shipped = bench_plans()
     path = shipped.get(name, Path(name))
     if name not in shipped and not path.is_file():
         raise InputError(f"bench plan {name!r} is not there; {suggest(name, list(shipped))}")
     try:
-        return read_into(BenchPlan, read_tree(path))
+        plan = read_into(BenchPlan, _renamed(read_tree(path)))
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
+    try:
+        return dataclasses.replace(plan, **(changes or {}))
+    except ValueError as error:
+        raise InputError(f"{name}: {error}") from error
 
 
 def jobs(plan: BenchPlan, only: Iterable[str] = ()) -> list[Job]:
@@ -146,7 +151,7 @@ def jobs(plan: BenchPlan, only: Iterable[str] = ()) -> list[Job]:
     `only` keeps some variants, by name or label. The first data has no part in a run's name, so
     that a plan may grow by more data.
     """
-    chosen, taken, found = _chosen(plan, list(only)), dict[str, str](), []
+    chosen, taken, listed = _chosen(plan, list(only)), dict[str, str](), []
     for seed in plan.seeds:
         for data in plan.data:
             for text in plan.noises:
@@ -159,41 +164,13 @@ def jobs(plan: BenchPlan, only: Iterable[str] = ()) -> list[Job]:
                     # A training that another variant has already asked for is its training.
                     name = taken.setdefault(json.dumps(settings.tree(), sort_keys=True), name)
                     if variant in chosen:
-                        found.append(Job(variant, text, data, seed, name, settings))
-    return found
+                        listed.append(Job(variant, text, data, seed, name, settings))
+    return listed
 
 
 def distinct(listed: Iterable[Job]) -> list[Job]:
     """Keep one job of each directory: what is to be trained."""
     return list({job.name: job for job in reversed(list(listed))}.values())[::-1]
-
-
-def grown(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """Name what a plan changed of an older one; nothing, if it only grew.
-
-    >>> grown({"seeds": [0]}, {"seeds": [0, 1]}), grown({"seeds": [0, 2]}, {"seeds": [0]})
-    ('', 'seeds: 2 is gone')
-    """
-    found = []
-    for name in ("noises", "seeds", "data"):
-        before, after = old.get(name, []), new.get(name, [])
-        gone = [str(item) for item in before if item not in after]
-        if gone:
-            found.append(f"{name}: {', '.join(gone)} is gone")
-        elif name == "data" and before[:1] != after[:1]:
-            found.append(f"data: {before[0]} must stay the first")
-    if old.get("settings", {}) != new.get("settings", {}):
-        found.append(f"settings were {old.get('settings')}, are {new.get('settings')}")
-    after = {variant["label"]: variant for variant in new.get("methods", [])}
-    for variant in old.get("methods", []):
-        label = variant["label"]
-        if label not in after:
-            found.append(f"methods: {label} is gone")
-            continue
-        for key in ("name", "settings", "on", "set"):
-            if variant.get(key) != after[label].get(key):
-                found.append(f"{label}: {key} was {variant.get(key)}, is {after[label].get(key)}")
-    return "; ".join(found)
 
 
 def slug(text: str) -> str:
@@ -212,6 +189,14 @@ def data_slug(path: str) -> str:
     ('features', 'digits-pixels')
     """
     return slug(Path(path).stem)
+
+
+def _renamed(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Read `versus_paper` where older plans, and the bench.json of older benches, say `beside`."""
+    new = {"versus_paper" if key == "beside" else key: value for key, value in tree.items()}
+    if isinstance(tables := new.get("tables"), list):
+        new["tables"] = ["versus_paper" if name == "beside" else name for name in tables]
+    return new
 
 
 def _settings(plan: BenchPlan, variant: Variant, text: str, data: str, seed: int) -> Plan:
@@ -237,8 +222,7 @@ def _chosen(plan: BenchPlan, only: list[str]) -> list[Variant]:
         known = list(dict.fromkeys([*names, *labels]))
         if word not in known and word not in [v.slug for v in plan.methods]:
             raise InputError(f"--only {word}: no such method here; {suggest(word, known)}")
-    wanted = set(only)
-    return [v for v in plan.methods if not only or wanted & {v.name, v.label, v.slug}]
+    return [v for v in plan.methods if not only or {v.name, v.label, v.slug} & set(only)]
 
 
 def _check_distinct(name: str, items: list[Any]) -> None:

@@ -1,8 +1,8 @@
 """Train many runs at once: worker processes that take one run after another, each on one thread.
 
-A worker keeps torch loaded between runs, which saves seconds a run. What fails in a run, and a
-worker that dies in one, costs that run alone. Workers tell how far they are by a pipe; when nobody
-reads it any more they end, and a run that was begun can be gone on with from its last epoch.
+A worker keeps torch loaded between runs, which saves seconds a run. An error in a run, or the death
+of its worker, costs that run alone. Workers report their progress through a pipe; they stop when
+nobody reads it any more, and a run that was started can be resumed from its last epoch.
 """
 
 from __future__ import annotations
@@ -36,48 +36,48 @@ class Task:
 
 
 class Listener(Protocol):
-    """Who wants to know how the runs go; each is called with the run's name."""
+    """What is called as the runs proceed, each time with the name of the run."""
 
     def at(self, name: str, share: float) -> None:
-        """So much of the run is done, from 0 to 1."""
+        """Take the share of the run that is done, from 0 to 1."""
 
     def ended(self, name: str, metrics: dict[str, Any]) -> None:
-        """Training has ended well."""
+        """Take the metrics of a run that has ended."""
 
     def failed(self, name: str, line: str, trace: str) -> None:
-        """Training has failed: what to say of it, and the whole story."""
+        """Take the reason, in a line, and the traceback of a run that has failed."""
 
     def warned(self, name: str, text: str) -> None:
-        """Something a person should know."""
+        """Take a warning meant for a person."""
 
 
 class Worker:
-    """A process that trains what it is given, and the run that it is at."""
+    """A process that trains what it is assigned, and the run that it is at."""
 
     def __init__(self) -> None:
         spawn = multiprocessing.get_context("spawn")
-        self.pipe, theirs = spawn.Pipe()
+        self.pipe, remote = spawn.Pipe()
         self.task: Task | None = None
-        self.process = spawn.Process(target=work, args=(theirs,), name="balancemix bench")
+        self.process = spawn.Process(target=work, args=(remote,), name="balancemix bench")
         with one_thread():
             self.process.start()
-        theirs.close()
+        remote.close()
 
-    def give(self, task: Task) -> None:
+    def assign(self, task: Task) -> None:
         """Hand over a run."""
         self.task = task
         try:
             self.pipe.send(task)
-        except OSError:  # it has died between two runs; `hear` will find out
+        except OSError:  # it has died between two runs; `receive` will find out
             return
 
-    def hear(self, listener: Listener) -> bool:
-        """Pass on what it says; false if it has died."""
+    def receive(self, listener: Listener) -> bool:
+        """Pass on its next message; false if it has died."""
         try:
-            # What it said before it died counts.
-            kind, *said = self.pipe.recv() if self.pipe.poll() else ("nothing",)
+            # What it sent before it died counts.
+            kind, *message = self.pipe.recv() if self.pipe.poll() else ("nothing",)
         except (EOFError, OSError):
-            kind, said = "died", []
+            kind, message = "died", []
         alive = kind != "died" and (kind != "nothing" or self.process.is_alive())
         if self.task is None:
             return alive
@@ -87,7 +87,7 @@ class Worker:
             listener.failed(self.task.name, line, line)
             self.task = None
         elif kind != "nothing":
-            getattr(listener, kind)(self.task.name, *said)
+            getattr(listener, kind)(self.task.name, *message)
             if kind in ("ended", "failed"):
                 self.task = None
         return alive
@@ -104,20 +104,20 @@ class Worker:
 
 
 def train_all(tasks: Sequence[Task], at_once: int, listener: Listener) -> None:
-    """Train every run, so many at once, whatever becomes of the others."""
+    """Train every run, `at_once` at a time; one that fails does not stop the others."""
     waiting, workers = deque(tasks), list[Worker]()
     try:
         while waiting or any(worker.task for worker in workers):
             for worker in workers:
                 if worker.task is None and waiting:
-                    worker.give(waiting.popleft())
+                    worker.assign(waiting.popleft())
             while waiting and len(workers) < at_once:
                 workers.append(Worker())
-                workers[-1].give(waiting.popleft())
+                workers[-1].assign(waiting.popleft())
             busy = [worker for worker in workers if worker.task is not None]
             wait([each for w in busy for each in (w.pipe, w.process.sentinel)])
             for worker in busy:
-                if not worker.hear(listener):
+                if not worker.receive(listener):
                     worker.stop()
                     workers.remove(worker)
     finally:
@@ -127,7 +127,7 @@ def train_all(tasks: Sequence[Task], at_once: int, listener: Listener) -> None:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let processes that begin here use one thread each; torch reads it when it is imported."""
+    """Let processes started here use one thread each; torch reads it when it is imported."""
     before = os.environ.get("OMP_NUM_THREADS")
     os.environ["OMP_NUM_THREADS"] = "1"
     try:
@@ -139,25 +139,25 @@ def one_thread() -> Iterator[None]:
             os.environ["OMP_NUM_THREADS"] = before
 
 
-class Teller:
-    """The progress of a run, told through a pipe now and then."""
+class Reporter:
+    """The progress of a run, sent through a pipe now and then."""
 
     def __init__(self, pipe: Connection[Any, Any], total: int) -> None:
-        self.pipe, self.total, self.done, self.told = pipe, max(total, 1), 0, 0.0
+        self.pipe, self.total, self.done, self.reported = pipe, max(total, 1), 0, 0.0
 
     def advance(self, steps: int = 1) -> None:
-        """Count, and tell if the last time is a while ago."""
+        """Count, and report if the last report is a while ago."""
         self.done += steps
         now = time.monotonic()
-        if now - self.told > EVERY:
-            self.told = now
+        if now - self.reported > EVERY:
+            self.reported = now
             self.pipe.send(("at", self.done / self.total))
 
     def say(self, **facts: float) -> None:
-        """Keep quiet: many runs would speak at once."""
+        """Stay silent: many runs would print at once."""
 
     def line(self, text: str) -> None:
-        """Keep quiet."""
+        """Stay silent."""
 
 
 def work(pipe: Connection[Any, Any]) -> None:
@@ -172,13 +172,13 @@ def work(pipe: Connection[Any, Any]) -> None:
 
 
 def train_one(pipe: Connection[Any, Any], task: Task) -> None:
-    """Train a run as `balancemix train --resume` does, and tell how it ended."""
+    """Train a run as `balancemix train --resume` does, and report how it ended."""
     from balancemix.plan.plan import Plan
     from balancemix.training.experiment import carry_out
 
     @contextmanager
-    def bar(what: str, total: int) -> Iterator[Teller]:
-        yield Teller(pipe, total)
+    def bar(what: str, total: int) -> Iterator[Reporter]:
+        yield Reporter(pipe, total)
 
     def warn(
         message: Warning | str,
@@ -201,7 +201,7 @@ def train_one(pipe: Connection[Any, Any], task: Task) -> None:
             raise
         except Exception as error:
             line = traceback.format_exception_only(error)[-1].strip()
-            said = str(error) if isinstance(error, InputError) else line
-            pipe.send(("failed", said, traceback.format_exc()))
+            message = str(error) if isinstance(error, InputError) else line
+            pipe.send(("failed", message, traceback.format_exc()))
         else:
             pipe.send(("ended", metrics))

@@ -2,17 +2,17 @@
 
 "Clean" is no noise, "Mislabel" and "Rand. Flip" the mean over their rates, "Missing" the single
 positive label, "Imbal." the few-shot classes without noise. Methods are ranked on each data, the
-ranks are added up and ranked again. A corner of the pentagon is at (M + 1 − rank) / M of M methods.
+ranks are added up and ranked again. A perspective is a corner of the pentagon, which reaches to
+(M + 1 − rank) / M of M methods.
 
 Departure: the paper prints areas but not their unit; ours are a share of the whole pentagon, which
 is first place everywhere. By this rule the paper's own numbers give the order of areas that its
 source notes. "Few" ranks the few-shot classes over all noises, and is no corner.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
+from balancemix.bench.table import Cell, Row, Table
 from balancemix.labels import noise
 
 PERSPECTIVES = {  # kind of noise (every one, if none is named) and group of classes
@@ -23,7 +23,7 @@ PERSPECTIVES = {  # kind of noise (every one, if none is named) and group of cla
     "Imbal.": ("none", "Few"),
     "Few": ("", "Few"),
 }
-CORNERS = list(PERSPECTIVES)[:5]
+FIVE = list(PERSPECTIVES)[:5]  # corners of the pentagon
 
 Scores = Mapping[tuple[str, str], float]  # noise, group: mAP
 
@@ -56,29 +56,51 @@ def mean_of(scores: Scores, noises: Sequence[str], perspective: str) -> float | 
 def rank_methods(
     sets: Sequence[Mapping[str, Scores]], noises: Sequence[str], perspective: str
 ) -> dict[str, int]:
-    """Rank methods on each data, add up, and rank again; who lacks a column is not ranked."""
-    totals: dict[str, int] | None = None
+    """Rank methods on each data, add up, and rank again; one that lacks a column is not ranked."""
+    ranks = []
     for methods in sets:
-        found = {name: mean_of(scores, noises, perspective) for name, scores in methods.items()}
-        known = {name: value for name, value in found.items() if value is not None}
-        here = rank(known)
-        both = here if totals is None else {name: totals[name] + here[name]
-                                            for name in totals if name in here}  # fmt: skip
-        totals = both
-    totals = totals or {}
-    return rank({name: -total for name, total in totals.items()})
+        means = {name: mean_of(scores, noises, perspective) for name, scores in methods.items()}
+        ranks.append(rank({name: mean for name, mean in means.items() if mean is not None}))
+    names = [name for name in (ranks[0] if ranks else ()) if all(name in each for each in ranks)]
+    return rank({name: -sum(each[name] for each in ranks) for name in names})
 
 
-def from_all_corners(
+def rank_perspectives(
     sets: Sequence[Mapping[str, Scores]], noises: Sequence[str]
 ) -> dict[str, dict[str, int]]:
-    """Rank the methods that have run under all these noises, from each corner that they show."""
+    """Rank the methods that have run under all these noises, from each of the five perspectives.
+
+    Returns {method: {perspective: rank}}, without the perspectives that no noise belongs to.
+    """
     columns = {(text, group) for text in noises for group in ("All", "Few")}
     whole = [{name: s for name, s in methods.items() if columns <= s.keys()} for methods in sets]
-    places = {corner: rank_methods(whole, noises, corner) for corner in CORNERS}
+    ranks = {view: rank_methods(whole, noises, view) for view in FIVE}
     names = [name for name in (whole[0] if whole else {}) if all(name in each for each in whole)]
-    shown = {corner: ranked for corner, ranked in places.items() if ranked}
-    return {name: {corner: ranked[name] for corner, ranked in shown.items()} for name in names}
+    return {name: {view: r[name] for view, r in ranks.items() if r} for name in names}
+
+
+def ranking_table(
+    sets: Sequence[Mapping[str, Scores]],
+    noises: Sequence[str],
+    categories: Mapping[str, str],
+    name: str = "ranking",
+    title: str = "Rank from five perspectives, and the area of the pentagon",
+) -> Table:
+    """Lay out the ranks of all methods; `categories` names the rows."""
+    ranks = {view: rank_methods(sets, noises, view) for view in PERSPECTIVES}
+    most = max(len(ranked) for ranked in ranks.values())
+    rows = []
+    for label, category in categories.items():
+        cells = []
+        for view, ranked in ranks.items():
+            value = mean_of(sets[0].get(label, {}), noises, view) if len(sets) == 1 else None
+            note = f"({value:.1f})" if value is not None else ""
+            cells.append(Cell.of(ranked.get(label), note=note, digits=0))
+        places = [ranks[view][label] for view in FIVE if label in ranks[view]]
+        size = area(places, most) if len(places) == len(FIVE) else None
+        rows.append(Row(category, label, (*cells[:5], Cell.of(size, digits=2), *cells[5:])))
+    columns = tuple(("", view) for view in (*FIVE, "Area", "Few"))
+    return Table(name, title, columns, tuple(rows), marked=False, visible=name == "ranking")
 
 
 def area(places: Sequence[float], methods: int) -> float:
@@ -89,4 +111,4 @@ def area(places: Sequence[float], methods: int) -> float:
     """
     radii = [(methods + 1 - place) / methods for place in places]
     pairs = zip(radii, [*radii[1:], radii[0]], strict=True)
-    return sum(one * other for one, other in pairs) / len(radii)
+    return sum(a * b for a, b in pairs) / len(radii)

@@ -1,12 +1,14 @@
-"""Write a table as Markdown, CSV and LaTeX, or as plain text for a terminal."""
-
-from __future__ import annotations
+"""Write a table as Markdown, CSV and LaTeX, or lay it out for a terminal."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
-from balancemix.bench.table import Cell, Mark, Table
+import rich.table
+from rich.markup import escape as escape_markup
+
+from balancemix.bench.scores import GROUPS
+from balancemix.bench.table import Mark, Table
 from balancemix.files import write_csv, write_text
 
 SPECIAL = {
@@ -15,6 +17,13 @@ SPECIAL = {
     "–": "--", "±": r"$\pm$", "ε": r"$\epsilon$", "α": r"$\alpha$", "ρ": r"$\rho$", "−": "$-$",
     "<": "$<$", ">": "$>$", "×": r"$\times$",
 }  # fmt: skip
+MARKDOWN: dict[Mark, str] = {"": "{}", "best": "**{}**", "second": "<u>{}</u>"}
+LATEX: dict[Mark, str] = {"": "{}", "best": r"\textbf{{{}}}", "second": r"\underline{{{}}}"}
+SCREEN: dict[Mark, str] = {
+    "": "{}",
+    "best": "[bold]{}[/bold]",
+    "second": "[underline]{}[/underline]",
+}
 
 
 def write_tables(folder: Path, tables: Iterable[Table]) -> None:
@@ -26,23 +35,12 @@ def write_tables(folder: Path, tables: Iterable[Table]) -> None:
         write_csv(folder / f"{table.name}.csv", header, rows)
 
 
-def plain(table: Table) -> tuple[list[str], list[list[str]]]:
-    """Return the header and the rows as text, without marks."""
-    header = [*_corner(table), *_headings(table)]
-    return header, [
-        [*_names(table, i), *(text(cell) for cell in row.cells)] for i, row in enumerate(table.rows)
-    ]
-
-
 def markdown(table: Table) -> str:
     """Write Markdown: the best **bold**, the second <u>underlined</u>."""
-    header, rows = plain(table)
+    header = [*table.name_headings, *table.headings]
     lines = [header, ["---"] * len(header)]
-    names = len(_corner(table))
-    form: dict[Mark, str] = {"": "{}", "best": "**{}**", "second": "<u>{}</u>"}
-    for row, marks in zip(rows, table.marks(), strict=True):
-        cells = [form[mark].format(cell) for mark, cell in zip(marks, row[names:], strict=True)]
-        lines.append([*row[:names], *cells])
+    for names, cells, _ in table.lines():
+        lines.append([*names, *(MARKDOWN[mark].format(cell.text) for cell, mark in cells)])
     body = "".join(
         "| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines
     )
@@ -52,9 +50,9 @@ def markdown(table: Table) -> str:
 def csv_rows(table: Table) -> list[list[str]]:
     """Write rows for a CSV file: each number with its standard error and its count of seeds."""
     headings = [
-        f"{heading}{what}" for heading in _headings(table) for what in ("", " error", " seeds")
+        f"{heading}{part}" for heading in table.headings for part in ("", " error", " seeds")
     ]
-    rows = [[*table.corner, *headings]]
+    rows = [[*table.row_headings, *headings]]
     for row in table.rows:
         cells = [
             part
@@ -71,61 +69,48 @@ def latex(table: Table) -> str:
     >>> escape("40 % & more")
     '40 \\\\% \\\\& more'
     """
-    corner = _corner(table)
-    shape = "l" * len(corner) + "|" + "|".join("c" * count for _, count in table.groups)
+    names = table.name_headings
+    shape = "l" * len(names) + "|" + "|".join("c" * count for _, count in table.groups)
     lines = [r"\begin{table*}[t]", r"\centering", rf"\begin{{tabular}}{{{shape}}}", r"\toprule"]
-    if any(name for name, _ in table.groups):
+    if any(group for group, _ in table.groups):
         over = [rf"\multicolumn{{{count}}}{{c}}{{{escape(name)}}}" for name, count in table.groups]
-        lines.append(" & ".join([*[""] * len(corner), *over]) + r" \\")
-    heads = [*corner, *(heading for _, heading in table.columns)]
-    lines += [" & ".join(map(escape, heads)) + r" \\", r"\midrule"]
-    form: dict[Mark, str] = {"": "{}", "best": r"\textbf{{{}}}", "second": r"\underline{{{}}}"}
-    for i, (row, marks) in enumerate(zip(table.rows, table.marks(), strict=True)):
-        if i and row.category != table.rows[i - 1].category:
+        lines.append(" & ".join([*[""] * len(names), *over]) + r" \\")
+    headings = [*names, *(heading for _, heading in table.columns)]
+    lines += [" & ".join(map(escape, headings)) + r" \\", r"\midrule"]
+    for i, line in enumerate(table.lines()):
+        if i and line.begins:
             lines.append(r"\midrule")
-        cells = [
-            form[mark].format(escape(text(cell)))
-            for mark, cell in zip(marks, row.cells, strict=True)
-        ]
-        lines.append(" & ".join([*map(escape, _names(table, i)), *cells]) + r" \\")
+        cells = [LATEX[mark].format(escape(cell.text)) for cell, mark in line.cells]
+        lines.append(" & ".join([*map(escape, line.names), *cells]) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{escape(table.title)}}}"]
     return "\n".join([*lines, rf"\label{{table:{table.name}}}", r"\end{table*}", ""])
 
 
+def terminal(table: Table, width: int) -> rich.table.Table:
+    """Lay a table out for a terminal: categories ruled off, and bare numbers if it is narrow."""
+    if len(table.columns) * 7 + 20 > width:  # "54.3" and its frame; the file has all groups
+        table = table.without(list(GROUPS)[1:])
+    # Rules tell categories apart without their names.
+    headings = [name for name in table.name_headings if name != "Category"]
+    lines = [line._replace(names=line.names[-len(headings) :]) for line in table.lines()]
+    texts = [[*line.names, *(cell.text for cell, _ in line.cells)] for line in lines]
+    wide = sum(max(map(len, column)) + 3 for column in zip(*texts, strict=True)) < width
+    screen = rich.table.Table(title=table.title, title_justify="left", header_style="bold")
+    for name in headings:
+        screen.add_column(name, no_wrap=True)
+    for name in table.headings:
+        screen.add_column(name, justify="right")
+    for i, (names, cells, _) in enumerate(lines):
+        numbers = [(cell.text if wide else cell.number, mark) for cell, mark in cells]
+        marked = [SCREEN[mark].format(number) for number, mark in numbers]
+        ends = i + 1 < len(lines) and lines[i + 1].begins
+        screen.add_row(*map(escape_markup, names), *marked, end_section=ends)
+    return screen
+
+
 def escape(words: str) -> str:
     """Make text safe for LaTeX."""
-    return re.sub(".", lambda found: SPECIAL.get(found[0], found[0]), words)
-
-
-def text(cell: Cell) -> str:
-    """Write a cell: mean ± standard error, and its note.
-
-    >>> text(Cell((80.0, 82.0), "(+1.0)")), text(Cell())
-    ('81.0 ± 1.0 (+1.0)', '–')
-    """
-    number = f"{cell.number} ± {cell.spread}" if cell.spread else cell.number
-    return f"{number} {cell.note}" if cell.note else number
-
-
-def _headings(table: Table) -> list[str]:
-    """Head each column by its group and itself; a group that they all have is not repeated."""
-    if len({group for group, _ in table.columns}) == 1:
-        return [heading for _, heading in table.columns]
-    return [f"{group} {heading}".strip() for group, heading in table.columns]
-
-
-def _corner(table: Table) -> Sequence[str]:
-    """Leave out the categories where there are none."""
-    return table.corner if table.categorised else table.corner[1:]
-
-
-def _names(table: Table, i: int) -> list[str]:
-    """Name a row, its category only where a new one begins."""
-    row = table.rows[i]
-    if len(_corner(table)) == 1:
-        return [row.label]
-    again = i > 0 and table.rows[i - 1].category == row.category
-    return ["" if again else row.category, row.label]
+    return re.sub(".", lambda match: SPECIAL.get(match[0], match[0]), words)
 
 
 def _exact(number: float | None) -> str:

@@ -1,15 +1,15 @@
-"""What a bench's runs came to, by row, noise and data; runs that have not ended are not there."""
-
-from __future__ import annotations
+"""What a bench's runs came to, one line a run: tables, figures and pages all read these lines."""
 
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from statistics import mean
 from typing import Any, Literal
 
-from balancemix.bench.plan import BenchPlan, Job, Variant, jobs
+from balancemix.bench.plan import BenchPlan, jobs
 from balancemix.bench.ranking import Scores
 from balancemix.bench.table import Cell
 from balancemix.errors import InputError
@@ -17,76 +17,93 @@ from balancemix.labels import noise
 
 When = Literal["last", "best"]
 GROUPS = {"All": "mAP", "Many": "mAP_many", "Medium": "mAP_medium", "Few": "mAP_few"}
-Key = tuple[str, str, str]  # label, noise, data
 
 
 @dataclass(frozen=True)
+class Result:
+    """A run that has ended: what it is of (`method` is the label of a row), and its metrics."""
+
+    method: str
+    noise: str
+    data: str
+    seed: int
+    path: Path
+    metrics: dict[str, Any]
+
+    def score(self, when: When, group: str) -> float | None:
+        """Return the mAP of a group of classes, if the data has such classes."""
+        value: float | None = self.metrics[when].get(GROUPS[group])
+        return value
+
+    @cached_property
+    def log(self) -> list[dict[str, Any]]:
+        """The lines of its log, one an epoch."""
+        lines = (self.path / "log.jsonl").read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines]
+
+
 class Results:
-    """metrics: of each seed that has ended. runs: their directories."""
+    """The lines of a plan, in the order of its jobs; runs that have not ended have none."""
 
-    plan: BenchPlan
-    metrics: dict[Key, dict[int, dict[str, Any]]]
-    runs: dict[Key, dict[int, Path]]
+    def __init__(self, plan: BenchPlan, lines: Iterable[Result]) -> None:
+        self.plan, self.lines = plan, list(lines)
+        self._by_cell: dict[tuple[str, str, str], list[Result]] = {}
+        for line in self.lines:
+            self._by_cell.setdefault((line.method, line.noise, line.data), []).append(line)
 
-    def of(self, job: Job) -> dict[str, Any] | None:
-        """Return the metrics of a run, if it has ended."""
-        return self.metrics.get((job.variant.label, job.noise, job.data), {}).get(job.seed)
+    def of(self, method: str, noise: str, data: str) -> list[Result]:
+        """Return the lines of a method, one a seed."""
+        return self._by_cell.get((method, noise, data), [])
 
-    def scores(self, row: Variant, noise: str, data: str, when: When, group: str) -> Cell:
+    def score(self, method: str, noise: str, data: str, when: When, group: str) -> Cell:
         """Collect a score over the seeds."""
-        found = self.metrics.get((row.label, noise, data), {}).values()
-        values = [metrics[when].get(GROUPS[group]) for metrics in found]
-        return Cell(tuple(value for value in values if value is not None))
+        return Cell.of(*(line.score(when, group) for line in self.of(method, noise, data)))
 
     def means(self, data: str) -> dict[str, Scores]:
-        """Collect the mean last mAP of every row, by noise and group."""
-        found: dict[str, Scores] = {}
-        for row in self.plan.methods:
-            cells = {
-                (text, group): self.scores(row, text, data, "last", group).mean
+        """Return the mean last mAP of every row, by noise and group."""
+        return {
+            row.label: {
+                (text, group): value
                 for text in self.plan.noises
                 for group in GROUPS
+                if (value := self.score(row.label, text, data, "last", group).mean) is not None
             }
-            found[row.label] = {key: value for key, value in cells.items() if value is not None}
-        return found
+            for row in self.plan.methods
+        }
 
-    def curve(self, row: Variant, noise: str, data: str) -> list[float]:
+    def overall(self, method: str, data: str, when: When) -> Cell:
+        """Average the mAP over all noises, for the seeds that have ended under each of them."""
+        noises = self.plan.noises
+        scores: dict[int, list[float]] = {seed: [] for seed in self.plan.seeds}
+        for line in (line for text in noises for line in self.of(method, text, data)):
+            scores[line.seed].append(line.metrics[when]["mAP"])
+        whole = (each for each in scores.values() if len(each) == len(noises))
+        return Cell.of(*(sum(each) / len(noises) for each in whole))
+
+    def curve(self, method: str, noise: str, data: str) -> list[float]:
         """Average the mAP after each epoch over the seeds."""
-        paths = self.runs.get((row.label, noise, data), {}).values()
-        logs = [[line["mAP"] for line in log(path)] for path in paths]
+        logs = ([epoch["mAP"] for epoch in line.log] for line in self.of(method, noise, data))
         return [mean(values) for values in zip(*logs, strict=False)]
 
-    def overall(self, row: Variant, noises: list[str], data: str, when: When) -> Cell:
-        """Average the mAP over noises, for the seeds that have ended under each of them."""
-        each = [self.metrics.get((row.label, noise, data), {}) for noise in noises]
-        seeds = [seed for seed in self.plan.seeds if all(seed in found for found in each)]
-        sums = (sum(found[seed][when]["mAP"] for found in each) for seed in seeds)
-        return Cell(tuple(total / len(noises) for total in sums))
-
-    def selection(self, row: Variant, noise: str, data: str, share: float, key: str) -> Cell:
+    def selection(self, method: str, noise: str, data: str, share: float, key: str) -> Cell:
         """Collect a share in percent of what was selected or re-labelled, after so many epochs."""
-        values = []
-        for path in self.runs.get((row.label, noise, data), {}).values():
-            lines = log(path)
-            line = lines[math.ceil(share * len(lines)) - 1]
-            if key in line.get("selection", {}):
-                values.append(100 * line["selection"][key])
-        return Cell(tuple(values))
+        logs = [line.log for line in self.of(method, noise, data)]
+        epochs = [log[math.ceil(share * len(log)) - 1].get("selection", {}) for log in logs]
+        return Cell.of(*(100 * epoch[key] for epoch in epochs if key in epoch))
 
-    def selects(self, row: Variant, data: str) -> bool:
-        """Say whether a row doubts any label; most methods call them all clean."""
-        paths = [
-            path
-            for noise in self.plan.noises_of(row)
-            for path in self.runs.get((row.label, noise, data), {}).values()
-        ]
-        found = [line.get("selection", {}) for path in paths for line in log(path)]
-        return any(selection.get("clean_recall", 1) < 1 for selection in found)
+    def selects(self, method: str, data: str) -> bool:
+        """Return whether a method doubts any label; most methods call all labels clean."""
+        return any(
+            epoch.get("selection", {}).get("clean_recall", 1) < 1
+            for text in self.plan.noises
+            for line in self.of(method, text, data)
+            for epoch in line.log
+        )
 
 
 def read_results(plan: BenchPlan, runs: Path) -> Results:
     """Read the metrics of every run that has ended."""
-    results = Results(plan, {}, {})
+    lines = []
     for job in jobs(plan):
         path = runs / job.name / "metrics.json"
         if not path.exists():
@@ -95,16 +112,9 @@ def read_results(plan: BenchPlan, runs: Path) -> Results:
             metrics = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
             raise InputError(f"{path}: cannot be read; remove it to train again") from error
-        key = (job.variant.label, job.noise, job.data)
-        results.metrics.setdefault(key, {})[job.seed] = metrics
-        results.runs.setdefault(key, {})[job.seed] = path.parent
-    return results
-
-
-def log(run: Path) -> list[dict[str, Any]]:
-    """Read the log of a run."""
-    lines = (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
+        facts = (job.variant.label, job.noise, job.data, job.seed)
+        lines.append(Result(*facts, path.parent, metrics))
+    return Results(plan, lines)
 
 
 def level(text: str) -> str:
@@ -113,12 +123,12 @@ def level(text: str) -> str:
     >>> level("none"), level("mislabel:0.4"), level("flip:0.1,0.3"), level("single")
     ('0 %', '40 %', '10 / 30 %', 'Single')
     """
-    wanted = noise.parse(text)
-    if wanted.kind == "none":
+    planned = noise.parse(text)
+    if planned.kind == "none":
         return "0 %"
-    if wanted.positive_rate is not None and wanted.negative_rate is not None:
-        return f"{100 * wanted.positive_rate:g} / {100 * wanted.negative_rate:g} %"
-    return f"{100 * wanted.rate:g} %" if noise.KINDS[wanted.kind] else wanted.kind.capitalize()
+    if planned.positive_rate is not None and planned.negative_rate is not None:
+        return f"{100 * planned.positive_rate:g} / {100 * planned.negative_rate:g} %"
+    return f"{100 * planned.rate:g} %" if noise.KINDS[planned.kind] else planned.kind.capitalize()
 
 
 def heading(text: str) -> str:

@@ -1,23 +1,26 @@
-"""A table before it is Markdown, CSV or LaTeX: numbers with their errors, best and second best."""
+"""A table before it is written: numbers with their errors, the best and second best, headings."""
 
-from __future__ import annotations
-
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from statistics import mean, stdev
-from typing import Literal
+from typing import Literal, NamedTuple, Self
 
 Mark = Literal["", "best", "second"]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A number with one value a seed; without any it is a dash. note: text behind the number."""
+    """A number with one value a seed; without any it is a dash. note: text after the number."""
 
     values: tuple[float, ...] = ()
     note: str = ""
     digits: int = 1
+
+    @classmethod
+    def of(cls, *values: float | None, note: str = "", digits: int = 1) -> Self:
+        """Make a cell of the values that are known."""
+        return cls(tuple(value for value in values if value is not None), note, digits)
 
     @property
     def mean(self) -> float | None:
@@ -43,6 +46,16 @@ class Cell:
         """The standard error as it is written."""
         return "" if self.error is None else f"{self.error:.{self.digits}f}"
 
+    @property
+    def text(self) -> str:
+        """All of it: mean ± standard error, and the note.
+
+        >>> Cell((80.0, 82.0), "(+1.0)").text, Cell().text
+        ('81.0 ± 1.0 (+1.0)', '–')
+        """
+        number = f"{self.number} ± {self.spread}" if self.spread else self.number
+        return f"{number} {self.note}" if self.note else number
+
 
 @dataclass(frozen=True)
 class Row:
@@ -53,90 +66,94 @@ class Row:
     cells: tuple[Cell, ...]
 
 
+class Line(NamedTuple):
+    """A row as it is written: its name, after its category's where the table has any, and its
+    marked cells. begins: whether it is the first of its category, and the only one to name it.
+    """
+
+    names: list[str]
+    cells: list[tuple[Cell, Mark]]
+    begins: bool
+
+
 @dataclass(frozen=True)
 class Table:
-    """name: of its files. corner: headings of category and label. columns: (group, heading) of
-    each column; a group of several columns has one heading over them. best: which end is marked
-    in each column. shown: also printed at the end of a bench.
+    """name: of its files. row_headings: over categories and labels. columns: (group, heading) of
+    each column; a group of several columns has one heading over them. marked: whether the
+    best of each column stands out. visible: also printed at the end of a bench.
     """
 
     name: str
     title: str
     columns: tuple[tuple[str, str], ...]
     rows: tuple[Row, ...]
-    corner: tuple[str, str] = ("Category", "Method")
-    best: Literal["highest", "lowest", "none"] = "highest"
-    shown: bool = False
-
-    @property
-    def categorised(self) -> bool:
-        """Whether any row has a category."""
-        return any(row.category for row in self.rows)
+    row_headings: tuple[str, str] = ("Category", "Method")
+    marked: bool = True
+    visible: bool = False
 
     @property
     def groups(self) -> list[tuple[str, int]]:
         """The groups of columns, each with its number of columns."""
-        return [(name, len(list(own))) for name, own in groupby(self.columns, lambda c: c[0])]
+        return [
+            (name, len(list(members))) for name, members in groupby(self.columns, lambda c: c[0])
+        ]
+
+    @property
+    def headings(self) -> list[str]:
+        """A heading of each column, with its group's where there are several."""
+        if len({group for group, _ in self.columns}) == 1:
+            return [heading for _, heading in self.columns]
+        return [f"{group} {heading}".strip() for group, heading in self.columns]
+
+    @property
+    def name_headings(self) -> Sequence[str]:
+        """The headings over the names of rows, without the categories' where there are none."""
+        return (
+            self.row_headings if any(row.category for row in self.rows) else self.row_headings[1:]
+        )
+
+    def lines(self) -> list[Line]:
+        """Return the rows as every form of the table writes them."""
+        lines, before = list[Line](), None
+        for row, marks in zip(self.rows, self.marks(), strict=True):
+            begins = row.category != before
+            names = [row.category if begins else "", row.label][-len(self.name_headings) :]
+            lines.append(Line(names, list(zip(row.cells, marks, strict=True)), begins))
+            before = row.category
+        return lines
 
     def marks(self) -> list[list[Mark]]:
         """Find the best and second best of each column, by the numbers as written; equals share."""
-        found: list[list[Mark]] = [[""] * len(self.columns) for _ in self.rows]
-        if self.best == "none" or len(self.rows) < 2:
-            return found
+        marks: list[list[Mark]] = [[""] * len(self.columns) for _ in self.rows]
+        if not self.marked or len(self.rows) < 2:
+            return marks
         for column in range(len(self.columns)):
             cells = [row.cells[column] for row in self.rows]
             written = {float(cell.number) for cell in cells if cell.values}
-            order = sorted(written, reverse=self.best == "highest")[:2]
-            for line, cell in zip(found, cells, strict=True):
+            order = sorted(written, reverse=True)[:2]
+            for line, cell in zip(marks, cells, strict=True):
                 if cell.values and float(cell.number) in order:
                     place = order.index(float(cell.number))
                     line[column] = "second" if place else "best"
-        return found
+        return marks
 
-    def without_empty(self, groups: Collection[str]) -> Table:
-        """Leave out those of the groups that have no number at all: no class belongs to them."""
-        filled = {
-            group
-            for row in self.rows
-            for (group, _), cell in zip(self.columns, row.cells, strict=True)
-            if cell.values
-        }
-        if not filled:  # nothing has run yet
-            return self
-        return self.without(set(groups) - filled)
+    def with_columns(
+        self, columns: Iterable[tuple[str, str]], cells: Mapping[str, Iterable[Cell]]
+    ) -> Self:
+        """Add columns after the others; `cells` holds theirs by the labels of the rows."""
+        rows = tuple(replace(row, cells=(*row.cells, *cells[row.label])) for row in self.rows)
+        return replace(self, columns=(*self.columns, *columns), rows=rows)
 
-    def without(self, groups: Collection[str]) -> Table:
-        """Leave out the columns of some groups."""
+    def without(self, groups: Collection[str], *, empty: bool = False) -> Self:
+        """Leave out the columns of some groups or, with `empty`, of those of them without a number.
+
+        A group is empty that no class belongs to; a table without any number stays whole, since
+        nothing has run yet.
+        """
+        if empty:
+            cells = [zip(self.columns, row.cells, strict=True) for row in self.rows]
+            filled = {group for line in cells for (group, _), cell in line if cell.values}
+            groups = set(groups) - filled if filled else ()
         kept = [i for i, (group, _) in enumerate(self.columns) if group not in groups]
         rows = tuple(replace(row, cells=tuple(row.cells[i] for i in kept)) for row in self.rows)
         return replace(self, columns=tuple(self.columns[i] for i in kept), rows=rows)
-
-
-def ranks(values: Sequence[float]) -> list[int]:
-    """Rank numbers, the highest first; equals have the same rank.
-
-    >>> ranks([50.0, 70.0, 60.0, 70.0])
-    [4, 1, 3, 1]
-    """
-    return [1 + sum(other > value for other in values) for value in values]
-
-
-def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
-    """Correlate the ranks of paired numbers, equals by their mean rank; none where it is undefined.
-
-    >>> spearman([1, 2, 3], [10, 30, 20])
-    0.5
-    """
-    pairs = [_mean_ranks(one), _mean_ranks(other)]
-    first, second = ([rank - mean(ranks) for rank in ranks] for ranks in pairs)
-    scale = sum(a * a for a in first) * sum(b * b for b in second)
-    if not scale:
-        return None
-    return float(sum(a * b for a, b in zip(first, second, strict=True)) / scale**0.5)
-
-
-def _mean_ranks(values: Sequence[float]) -> list[float]:
-    return [
-        sum(other > value for other in values) + (1 + sum(other == value for other in values)) / 2
-        for value in values
-    ]

@@ -1,11 +1,8 @@
 """`balancemix demo`: the method at work on data that everybody has."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from pathlib import Path
-from typing import Any
 
 DESCRIPTION = """\
 see BCE and BalanceMix learn from digits of which 40 % are mislabelled
@@ -29,45 +26,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Train both, print the table, write the page."""
-    from balancemix.auditing.findings import audit, score
+    """Train both, write the page, print the table."""
     from balancemix.commands.show import SCORES, console, make_table, scores
     from balancemix.files import write_text
     from balancemix.plan.plan import Plan
     from balancemix.progress import progress
-    from balancemix.report.gallery import render
-    from balancemix.run import Run
-    from balancemix.training.experiment import prepare
-    from balancemix.training.fit import fit
+    from balancemix.report import gallery
+    from balancemix.report.summary import Summary
+    from balancemix.training.experiment import carry_out
 
-    results: dict[str, Any] = {}
-    logs: dict[str, Any] = {}
+    summaries = {}
     for name in METHODS:
         tree = {"method": {"name": name}, "noise": NOISE, "seed": arguments.seed}
         plan = Plan.from_tree({**tree, "train": {"epochs": arguments.epochs}})
-        experiment = prepare(plan)
-        run_ = Run.create(arguments.out / name, plan, force=True)
-        experiment.record_noise(run_)
-        with progress(name, experiment.steps) as show:
-            _, results[name] = fit(
-                experiment.make_model, experiment.train, experiment.test, plan, run_, show
-            )
-        logs[name] = run_.log()
-
-    table = plan.method.table
-    confidence = run_.confidence()
-    findings = audit(table.given, confidence, table.clean)
-    truth = experiment.train.truth
-    quality = score(findings, table.given, truth if truth is not None else table.given)
+        run_, experiment, _ = carry_out(plan, arguments.out / name, progress, force=True)
+        summaries[name] = Summary(run_)
     commands = [f"balancemix demo --seed {arguments.seed} --epochs {arguments.epochs}"]
     commands += [f"balancemix audit {arguments.out / name}" for name in METHODS]
     page = arguments.out / "index.html"
-    write_text(page, render(results, logs, experiment.train, findings, quality, commands, NOISE))
+    write_text(page, gallery.make_page(summaries, experiment.train, commands).render())
+    quality = summaries[METHODS[-1]].quality
     if arguments.json:
+        results = {name: summary.metrics for name, summary in summaries.items()}
         print(json.dumps({**results, "audit": quality, "page": str(page)}, indent=2))
         return
     out = console()
-    lines = [[name, *scores(metrics)] for name, metrics in results.items()]
+    lines = [[name, *scores(summary.metrics)] for name, summary in summaries.items()]
     title = f"{len(experiment.train):,} digit strips, 40 % of the labels wrong"
     out.print(make_table(title, ("method", *SCORES), lines))
     out.print(

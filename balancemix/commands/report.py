@@ -1,7 +1,5 @@
 """`balancemix report`: one page on a run, or on a benchmark of many."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 
@@ -41,21 +39,16 @@ def run(arguments: argparse.Namespace) -> None:
     if (folder / "bench.json").is_file():
         from balancemix.report import bench_page
 
-        page, figures = bench_page.render(folder), bench_page.figures(folder)
+        page = bench_page.make_page(folder)
     else:
-        from balancemix.report import run_page as of_run
-        from balancemix.report.figures.run import every
-        from balancemix.report.summary import Record
+        from balancemix.report import run_page
+        from balancemix.report.summary import Summary
         from balancemix.run import Run
 
-        record = Record.read(Run.open(folder))
-        page, figures = of_run.render(record), every(record)
-    write_text(out, page)
+        page = run_page.make_page(Summary(Run.open(folder)))
+    write_text(out, page.render())
     if arguments.figures is not None:
-        from balancemix.report.figures.style import save
-
-        for name, figure in figures:
-            save(figure, arguments.figures / name)
+        page.save_figures(arguments.figures)
     print(out)
     if arguments.open:
         import webbrowser

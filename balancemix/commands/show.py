@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def console() -> Console:
-    """Make a console on the standard output of now."""
+    """Make a console on the current standard output."""
     return Console(highlight=False)
 
 
 def make_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """Lay out rows of text, the first column to the left."""
+    """Lay out rows of text, the first column aligned left."""
     table = Table(title=title, title_justify="left", header_style="bold")
     for i, name in enumerate(header):
         table.add_column(name, justify="left" if i == 0 else "right")
@@ -38,17 +38,14 @@ def scores(metrics: Mapping[str, Any]) -> list[str]:
     ]
 
 
-SCORES = ("mAP last", "best", "many", "medium", "few")
+SCORES = ("last mAP", "best", "many", "medium", "few")
 
 
 def show_training(run: Run, experiment: Experiment, metrics: Mapping[str, Any]) -> None:
-    """Say how a training ended and what one may do next."""
-    out = console()
-    method = experiment.plan.tree()["method"]["name"]
-    row = [method, *scores(metrics), f"{metrics['seconds_per_epoch']:.1f} s"]
-    title = (
-        f"{experiment.plan.data.path}, noise {experiment.plan.noise}, {metrics['epochs']} epochs"
-    )
+    """Print how a training ended and what one may do next."""
+    out, plan = console(), experiment.plan
+    row = [plan.tree()["method"]["name"], *scores(metrics), f"{metrics['seconds_per_epoch']:.1f} s"]
+    title = f"{plan.data.path}, noise {plan.noise}, {metrics['epochs']} epochs"
     out.print(make_table(title, ("method", *SCORES, "an epoch"), [row]))
     chosen = metrics["selection"]
     if "clean_precision" in chosen:
@@ -58,10 +55,11 @@ def show_training(run: Run, experiment: Experiment, metrics: Mapping[str, Any]) 
             f"{chosen.get('relabel_proportion', 0):.2%} of all"
             + (f", flips {chosen['flip_accuracy']:.1%} right" if "flip_accuracy" in chosen else "")
         )
-    for line in run.log():
+    log = run.log()
+    for line in log:
         if "wrong" in line:
             out.print(judgement(line))
-    few = run.log()[-1].get("upsampling_few")
+    few = log[-1].get("upsampling_few")
     if few is not None and few < 1.05:
         out.print(
             f"minority sampler: rare classes drawn {few:.3f} × as often as at random "
@@ -71,7 +69,7 @@ def show_training(run: Run, experiment: Experiment, metrics: Mapping[str, Any]) 
 
 
 def judgement(line: Mapping[str, Any]) -> str:
-    """Say what rows unseen by a pilot told of the labels, and what followed from it.
+    """Describe what a pilot found of the labels on rows it had not seen, and what followed.
 
     >>> line = {"positives": 490, "wrong": 0.06, "missing": 5.4, "error": 0.02, "epsilon": 0.975}
     >>> judgement({**line, "trust_positives": 1.0, "warmup": 6.0})[-40:]
@@ -90,7 +88,7 @@ def judgement(line: Mapping[str, Any]) -> str:
 def show_findings(
     lines: Sequence[Sequence[object]], header: Sequence[str], summary: Mapping[str, Any]
 ) -> None:
-    """Show the worst findings and how good all are."""
+    """Print the worst findings and how good all are."""
     out = console()
     rows = [[str(cell) for cell in line] for line in lines]
     count = summary["findings"]

@@ -1,17 +1,13 @@
 """The report of a bench: its tables, pentagons, and the curves of each data and noise."""
 
-from __future__ import annotations
-
-import html
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from balancemix.bench.layouts import by_category, make_tables
 from balancemix.bench.plan import BenchPlan, Variant, data_slug, distinct, jobs, read_bench, slug
-from balancemix.bench.ranking import CORNERS, from_all_corners
+from balancemix.bench.ranking import FIVE, rank_perspectives
 from balancemix.bench.scores import Results, heading, read_results
 from balancemix.errors import InputError
 from balancemix.report.figures.curves import learning
@@ -19,20 +15,16 @@ from balancemix.report.figures.pentagon import pentagons
 from balancemix.report.figures.style import Line, colours
 from balancemix.report.page import (
     SCORES,
-    document,
-    listed,
-    paragraph,
-    picture,
+    BenchTable,
+    Code,
+    Commands,
+    Drawing,
+    Folded,
+    Grid,
+    Page,
+    Section,
     scores,
-    section,
-    table,
 )
-from balancemix.report.tables import show
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-Named = tuple[str, "Figure", str]  # name, figure, caption
 
 NO_RANKS = (
     "Nothing to rank: that takes two methods that have run under every noise of the plan, and "
@@ -42,41 +34,38 @@ FEW = 8  # curves that colours tell apart
 COLOURED = 6  # of more than that
 
 
-def render(path: Path) -> str:
-    """Write the page."""
+def make_page(path: Path) -> Page:
+    """Make the page."""
     results = read(path)
     plan = results.plan
-    body = (
-        section("Tables", show(make_tables(plan, path / "runs")))
-        + section("Ranks", _pictures(ranked(results)) or paragraph(NO_RANKS))
-        + section("Learning", _pictures(learned(results)))
-        + _runs(results)
-        + _settings(plan)
-        + _commands(path, plan)
+    tables = sorted(make_tables(results), key=lambda table: not table.visible)
+    note = (
+        "Mean ± standard error over the seeds that have ended; the best of a column is bold, the "
+        "second underlined, and a dash is what has not run."
     )
-    return document(f"Benchmark {path.resolve().name}", html.escape(_lead(results)), body)
-
-
-def figures(path: Path) -> Iterator[tuple[str, Figure]]:
-    """Draw all figures of a bench, by name."""
-    results = read(path)
-    for drawn in (ranked(results), learned(results)):
-        for name, figure, _ in drawn:
-            yield name, figure
+    sections = (
+        Section("Tables", note, *map(BenchTable, tables)),
+        Section("Ranks", *(tuple(ranked(results)) or (NO_RANKS,))),
+        Section("Learning", *learned(results)),
+        _runs(results),
+        Section("Settings", Folded("bench.json", [Code(_json(plan))])),
+        _commands(path, plan),
+    )
+    return Page(f"Benchmark {path.resolve().name}", _lead(results), sections)
 
 
 def read(path: Path) -> Results:
     """Read what has ended of a bench, by the plan that is stored beside its runs."""
     results = read_results(read_bench(str(path / "bench.json")), path / "runs")
-    if not results.metrics:
+    if not results.lines:
         raise InputError(f"{path / 'runs'}: holds no run that has ended; nothing to report on")
     return results
 
 
-def ranked(results: Results) -> Iterator[Named]:
+def ranked(results: Results) -> Iterator[Drawing]:
     """Draw the pentagons of all data together, where there is enough to rank."""
     plan = results.plan
-    ranks = from_all_corners([results.means(data) for data in plan.data], plan.noises)
+    ranks = rank_perspectives([results.means(data) for data in plan.data], plan.noises)
     seen = next(iter(ranks.values()), {})
     if len(ranks) < 2 or len(seen) < 3:
         return
@@ -87,53 +76,55 @@ def ranked(results: Results) -> Iterator[Named]:
     )
     if len(plan.data) > 1:
         caption += " Those of each data are added up and ranked again."
-    lacking = [place for place in CORNERS if place not in seen]
+    lacking = [place for place in FIVE if place not in seen]
     if lacking:
         caption += f" Not in the plan: {', '.join(lacking)}."
-    yield "pentagons", pentagons(ranks), caption
+    yield Drawing("pentagons", pentagons(ranks), caption)
 
 
-def learned(results: Results) -> Iterator[Named]:
+def learned(results: Results) -> Iterator[Drawing]:
     """Draw the curves of each data and noise."""
     plan = results.plan
     held_out = plan.settings.get("data", {}).get("score") == "held-out"
     scored = "held-out training" if held_out else "test"
     rows = by_category(plan.methods)
-    shown = {
+    curves_of = {
         (data, text): {
-            row.label: curve for row in rows if (curve := results.curve(row, text, data))
+            row.label: curve for row in rows if (curve := results.curve(row.label, text, data))
         }
         for data in plan.data
         for text in plan.noises
     }
-    told = {key: telling(rows, curves) for key, curves in shown.items()}
-    lines = row_lines([row for row in rows if any(row.label in names for names in told.values())])
-    for (data, text), curves in shown.items():
+    notable = {key: notable_methods(rows, curves) for key, curves in curves_of.items()}
+    lines = row_lines(
+        [row for row in rows if any(row.label in names for names in notable.values())]
+    )
+    for (data, text), curves in curves_of.items():
         if not curves:
             continue
-        own = {label: lines[label] for label in told[data, text]}
-        name, said = f"learning-{slug(text)}", heading(text)
+        coloured = {label: lines[label] for label in notable[data, text]}
+        name, where = f"learning-{slug(text)}", heading(text)
         if len(plan.data) > 1:
-            name, said = f"{name}-{data_slug(data)}", f"{said}, {data_slug(data)}"
+            name, where = f"{name}-{data_slug(data)}", f"{where}, {data_slug(data)}"
         caption = (
-            f"{said}: mAP on {scored} rows after each epoch, mean over seeds, with the last and "
+            f"{where}: mAP on {scored} rows after each epoch, mean over seeds, with the last and "
             "(best) of this mean."
         )
-        if len(own) < len(curves):
-            others = ", ".join(label for label in curves if label not in own)
+        if len(coloured) < len(curves):
+            others = ", ".join(label for label in curves if label not in coloured)
             caption += f" In grey: {others}."
-        yield name, learning(curves, own), caption
+        yield Drawing(name, learning(curves, coloured), caption)
 
 
-def telling(rows: Sequence[Variant], curves: Mapping[str, Sequence[float]]) -> list[str]:
+def notable_methods(rows: Sequence[Variant], curves: Mapping[str, Sequence[float]]) -> list[str]:
     """Choose the curves to colour: all of a few, or the first rows, the last ones and the best."""
     if len(curves) <= FEW:
         return list(curves)
     first = [row.label for row in rows if row.category == rows[0].category][:2]
     last = [row.label for row in rows if row.category == rows[-1].category][-2:]
     best = sorted(curves, key=lambda label: -curves[label][-1])
-    wanted = dict.fromkeys([*first, *last, *best])
-    return [label for label in wanted if label in curves][:COLOURED]
+    order = dict.fromkeys([*first, *last, *best])
+    return [label for label in order if label in curves][:COLOURED]
 
 
 def row_lines(rows: Sequence[Variant]) -> dict[str, Line]:
@@ -146,41 +137,36 @@ def row_lines(rows: Sequence[Variant]) -> dict[str, Line]:
 
 def _lead(results: Results) -> str:
     plan, planned = results.plan, distinct(jobs(results.plan))
-    ended = sum(results.of(job) is not None for job in planned)
+    ended = len({line.path for line in results.lines})
     counted = {"method": len(plan.methods), "noise": len(plan.noises), "seed": len(plan.seeds)}
     counts = [f"{count} {name}{'s' * (count != 1)}" for name, count in counted.items()]
     where = ", ".join(map(data_slug, plan.data))
     return f"{ended} of {len(planned)} runs have ended: {', '.join(counts)}; data {where}."
 
 
-def _pictures(drawn: Iterator[Named]) -> str:
-    return "\n".join(picture(figure, name, caption) for name, figure, caption in drawn)
-
-
-def _runs(results: Results) -> str:
+def _runs(results: Results) -> Section:
+    ended = {line.path.name: line.metrics for line in results.lines}
     rows: list[list[object]] = []
     for job in distinct(jobs(results.plan)):
-        metrics = results.of(job)
+        metrics = ended.get(job.name)
         measured = scores(metrics) if metrics else [None] * len(SCORES)
         seconds = metrics["seconds_per_epoch"] if metrics else None
         facts = (job.name, job.variant.label, job.noise, job.seed)
         rows.append([*facts, *measured, seconds])
     header = ("run", "method", "noise", "seed", *SCORES, "s an epoch")
-    return section("Runs", table(header, rows, text=(0, 1, 2), sortable=True))
+    return Section("Runs", Grid(header, rows, text=(0, 1, 2), sortable=True))
 
 
-def _settings(plan: BenchPlan) -> str:
-    content = html.escape(json.dumps(plan.tree(), indent=2, ensure_ascii=False))
-    shown = f'<div class="wide"><pre>{content}</pre></div>'
-    return section("Settings", f"<details><summary>bench.json</summary>{shown}</details>")
+def _json(plan: BenchPlan) -> str:
+    return json.dumps(plan.tree(), indent=2, ensure_ascii=False)
 
 
-def _commands(path: Path, plan: BenchPlan) -> str:
+def _commands(path: Path, plan: BenchPlan) -> Section:
     data = "".join(f" --data {shlex.quote(each)}" for each in plan.data)
     seeds, folder = ",".join(map(str, plan.seeds)), shlex.quote(str(path))
     calls = [
         f"balancemix bench PLAN{data} --seeds {seeds} --out {folder}",
         f"balancemix report {folder}",
     ]
-    said = "PLAN is the file or the name of the plan above; runs that have ended are not repeated."
-    return section("Commands", listed(calls), paragraph(said))
+    note = "PLAN is the file or the name of the plan above; runs that have ended are not repeated."
+    return Section("Commands", Commands(calls), note)

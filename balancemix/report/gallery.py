@@ -1,89 +1,81 @@
 """The demo's page: curves of two methods, and the rows whose labels were found wrong."""
 
-from __future__ import annotations
-
 import base64
-import html
 import io
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from balancemix.auditing.findings import Finding
 from balancemix.data.rows import Rows
 from balancemix.report.figures.curves import learning
 from balancemix.report.page import (
     SCORES,
-    document,
-    listed,
-    paragraph,
-    picture,
+    Card,
+    Commands,
+    Drawing,
+    Gallery,
+    Grid,
+    Page,
+    Section,
     scores,
-    section,
-    table,
 )
+from balancemix.report.summary import Summary
 
 
-def render(
-    results: Mapping[str, Mapping[str, Any]],
-    logs: Mapping[str, Sequence[Mapping[str, Any]]],
-    rows: Rows,
-    findings: Sequence[Finding],
-    quality: Mapping[str, float],
-    commands: Sequence[str],
-    noise: str,
-) -> str:
-    """Write the page: metrics and logs by method, the findings on the training rows."""
-    best = max(results, key=lambda name: results[name]["last"]["mAP"])
+def make_page(summaries: Mapping[str, Summary], rows: Rows, commands: Sequence[str]) -> Page:
+    """Compare methods by their runs, and show the last one's findings on its training rows."""
+    last = list(summaries.values())[-1]
+    lead = (
+        f"{len(rows):,} strips of handwritten digits with wrong labels ({last.plan.noise}), scored "
+        "on clean labels of other digits."
+    )
+    lines = [(name, *scores(summary.metrics)) for name, summary in summaries.items()]
+    best = max(summaries, key=lambda name: summaries[name].metrics["last"]["mAP"])
+    why = (
+        "Plain training learns the right labels first and the wrong ones after: its score falls. "
+        "BalanceMix doubts labels whose loss stays high, and keeps what it has learned."
+    )
+    curves = {name: [line["mAP"] for line in each.log] for name, each in summaries.items()}
+    quality = last.quality
     found = (
         f"{quality['findings']:,} labels were called wrong; {quality['precision']:.1%} of these "
         f"calls are right, and {quality['recall']:.1%} of the {quality['errors']:,} wrong labels "
         "were found. The worst, each on its row:"
     )
-    shown = "".join(_row(rows, row, marks) for row, marks in _by_row(findings, 24).items())
-    learned = learning({name: [line["mAP"] for line in lines] for name, lines in logs.items()})
-    why = (
-        "Plain training learns the right labels first and the wrong ones after: its score falls. "
-        "BalanceMix doubts labels whose loss stays high, and keeps what it has learned."
+    sections = (
+        Section("", Grid(("method", *SCORES), lines, best=[list(summaries).index(best)])),
+        Section("Learning", Drawing("learning", learning(curves), why)),
+        Section("Labels found wrong", found, gallery(rows, last.findings)),
+        Section("Do it again", Commands(commands)),
     )
-    return document(
-        "BalanceMix on noisy digits",
-        f"{len(rows):,} strips of handwritten digits with wrong labels ({html.escape(noise)}), "
-        "scored on clean labels of other digits.",
-        table(
-            ("method", *SCORES),
-            [(name, *scores(metrics)) for name, metrics in results.items()],
-            best=[list(results).index(best)],
-        )
-        + section("Learning", picture(learned, "learning", why))
-        + section("Labels found wrong", paragraph(found), f'<div class="rows">{shown}</div>')
-        + section("Do it again", listed(commands)),
-    )
+    return Page("BalanceMix on noisy digits", lead, sections)
 
 
-def _by_row(findings: Sequence[Finding], most: int) -> dict[int, list[Finding]]:
-    """Gather the findings of the worst rows, in order."""
-    rows: dict[int, list[Finding]] = {}
+def gallery(rows: Rows, findings: Sequence[Finding], most: int = 24) -> Gallery:
+    """Show the rows with the worst findings, each with its labels and what is wrong with them."""
+    problems: dict[int, dict[int, str]] = {}
     for finding in findings:
-        if finding.row in rows or len(rows) < most:
-            rows.setdefault(finding.row, []).append(finding)
-    return rows
+        if finding.row in problems or len(problems) < most:
+            problems.setdefault(finding.row, {})[finding.column] = finding.kind
+    return Gallery([_card(rows, row, columns) for row, columns in problems.items()])
 
 
-def _row(rows: Rows, row: int, marks: Sequence[Finding]) -> str:
-    image, shown = rows.picture(row), ""
-    if image is not None:
-        data = io.BytesIO()
-        image.save(data, format="PNG")
-        source = base64.b64encode(data.getvalue()).decode()
-        shown = f'<img alt="{html.escape(rows.names[row])}" src="data:image/png;base64,{source}">'
-    problems = {mark.column: mark.kind for mark in marks}
-    tags = "".join(
-        f'<span class="tag {problems.get(k, "")}">{html.escape(name)}</span>'
+def _card(rows: Rows, row: int, problems: Mapping[int, str]) -> Card:
+    labels = [
+        (name, problems.get(k, ""))
         for k, name in enumerate(rows.classes)
         if rows.labels[row, k] or k in problems
-    )
-    verdict = ""
+    ]
+    truth = ""
     if rows.truth is not None:
-        true = [name for k, name in enumerate(rows.classes) if rows.truth[row, k]]
-        verdict = f'<div class="verdict">truth: {html.escape(", ".join(true))}</div>'
-    return f'<div class="row">{shown}{tags}{verdict}</div>'
+        present = [name for k, name in enumerate(rows.classes) if rows.truth[row, k]]
+        truth = f"truth: {', '.join(present)}"
+    return Card(rows.names[row], _data_uri(rows, row), labels, truth)
+
+
+def _data_uri(rows: Rows, row: int) -> str:
+    """Return a row's picture as a data URI, or nothing where it has none."""
+    image, data = rows.picture(row), io.BytesIO()
+    if image is None:
+        return ""
+    image.save(data, format="PNG")
+    return f"data:image/png;base64,{base64.b64encode(data.getvalue()).decode()}"

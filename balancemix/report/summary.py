@@ -1,58 +1,37 @@
-"""Record: all that a finished run left behind, read once for those who report on it."""
-
-from __future__ import annotations
+"""What a report says of a finished run: its files read once, and what follows from them."""
 
 import shlex
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from balancemix.auditing.findings import Finding, audit, table_clean
+from balancemix.auditing.findings import Finding, audit, score, table_clean
 from balancemix.evaluation.metrics import average_precision
-from balancemix.labels.classes import Groups, class_counts, class_groups
+from balancemix.labels.classes import class_counts, class_groups
 from balancemix.labels.mixtures import Mixtures, fit_mixtures, label_loss
 from balancemix.plan.plan import Plan
 from balancemix.plan.settings import flat
 from balancemix.run import Run
 
 
-@dataclass(frozen=True)
-class Record:
-    """A run's files as tensors; `truth` is None where no noise was added."""
+class Summary:
+    """A run's files as tensors, and what is derived from them on first use.
 
-    run: Run
-    plan: Plan
-    log: list[dict[str, Any]]
-    metrics: dict[str, Any]
-    noise: dict[str, Any]
-    classes: list[str]
-    names: list[str]
-    given: Tensor
-    truth: Tensor | None
-    confidence: Tensor
-    clean: Tensor
+    `truth` is None where no noise was added, and `noise` is then empty.
+    """
 
-    @classmethod
-    def read(cls, run: Run) -> Record:
-        """Read a run that has ended."""
+    def __init__(self, run: Run) -> None:
         metrics, arrays = run.read_json("metrics.json"), run.read_arrays("labels.npz")
         noisy = (run.path / "noise.json").exists()
-        return cls(
-            run=run,
-            plan=run.plan,
-            log=run.log(),
-            metrics=metrics,
-            noise=run.read_json("noise.json") if noisy else {},
-            classes=arrays["classes"].tolist(),
-            names=arrays["names"].tolist(),
-            given=torch.from_numpy(arrays["given"]),
-            truth=run.truth(),
-            confidence=torch.from_numpy(arrays["confidence"]).float(),
-            clean=torch.from_numpy(arrays["clean"]).float(),
-        )
+        self.run, self.plan, self.log, self.metrics = run, run.plan, run.log(), metrics
+        self.noise: dict[str, Any] = run.read_json("noise.json") if noisy else {}
+        self.classes: list[str] = arrays["classes"].tolist()
+        self.names: list[str] = arrays["names"].tolist()
+        self.given, self.truth = torch.from_numpy(arrays["given"]), run.truth()
+        self.confidence = torch.from_numpy(arrays["confidence"]).float()
+        self.clean = torch.from_numpy(arrays["clean"]).float()
 
     @property
     def method(self) -> str:
@@ -65,9 +44,10 @@ class Record:
         return class_counts(self.given if self.truth is None else self.truth)
 
     @cached_property
-    def groups(self) -> Groups:
-        """The class groups that the run was scored by."""
-        return class_groups(self.counts, self.plan.data.groups)
+    def groups(self) -> dict[str, list[int]]:
+        """The columns of each class group that the run was scored by."""
+        groups = class_groups(self.counts, self.plan.data.groups)
+        return {name: index.tolist() for name, index in groups.items()}
 
     @cached_property
     def ap(self) -> tuple[Tensor, str]:
@@ -76,14 +56,14 @@ class Record:
         A run from before classes.json has no more than its confidence on the training rows.
         """
         if (self.run.path / "classes.json").exists():
-            found = self.run.read_json("classes.json")["classes"]
-            each = [float("nan") if fact["AP"] is None else fact["AP"] for fact in found]
+            facts = self.run.read_json("classes.json")["classes"]
+            each = [float("nan") if fact["AP"] is None else fact["AP"] for fact in facts]
             return torch.tensor(each, dtype=torch.float64), "test rows"
         known = self.given if self.truth is None else self.truth
         return 100 * average_precision(self.confidence, known), "training rows"
 
     @cached_property
-    def assurance(self) -> tuple[Tensor, Tensor]:
+    def class_confidence(self) -> tuple[Tensor, Tensor]:
         """Mean confidence in each class's given positives and negatives (Eq. 2)."""
         positive = (self.given > 0).double()
         present = (self.confidence * positive).sum(0) / positive.sum(0)
@@ -116,17 +96,25 @@ class Record:
             clean = self.mixtures.posterior(self.losses, self.given)
         return audit(self.given, self.confidence, clean)
 
-    def telling(self, most: int = 6) -> list[int]:
-        """Choose classes worth a look: the commonest and the rarest that can be judged, the best
+    @cached_property
+    def quality(self) -> dict[str, float]:
+        """How good the findings are by the truth; nothing where it is not known."""
+        return {} if self.truth is None else score(self.findings, self.given, self.truth)
+
+    @cached_property
+    def findings_by_class(self) -> list[int]:
+        """How many findings each class has."""
+        columns = torch.tensor([finding.column for finding in self.findings], dtype=torch.int64)
+        counts: list[int] = torch.bincount(columns, minlength=len(self.classes)).tolist()
+        return counts
+
+    def notable_classes(self, most: int = 6) -> list[int]:
+        """Choose classes to look at: the commonest and the rarest that can be judged, the best
         and the worst AP, then those with most findings.
         """
         enough = int(getattr(self.plan.method, "fewest", 10))
         able = [k for k in range(len(self.classes)) if int(self.given[:, k].sum()) >= enough]
         able = able or list(range(len(self.classes)))
-        found = torch.bincount(
-            torch.tensor([f.column for f in self.findings], dtype=torch.int64),
-            minlength=len(self.classes),
-        ).tolist()
         ap = self.ap[0].nan_to_num(50.0).tolist()
         count = self.counts.tolist()
         ends = [
@@ -135,17 +123,17 @@ class Record:
             max(able, key=lambda k: ap[k]),
             min(able, key=lambda k: ap[k]),
         ]
-        rest = sorted(able, key=lambda k: -found[k])
+        rest = sorted(able, key=lambda k: -self.findings_by_class[k])
         return list(dict.fromkeys([*ends, *rest]))[:most]
 
     def changed(self) -> dict[str, Any]:
         """List the settings that are not at their defaults."""
         default = flat(Plan.from_tree({"method": {"name": self.method}}).tree())
-        own = flat(self.plan.tree())
-        return {key: value for key, value in own.items() if value != default.get(key)}
+        settings = flat(self.plan.tree())
+        return {key: value for key, value in settings.items() if value != default.get(key)}
 
     def commands(self) -> list[str]:
-        """Say what to type to make the run again, and what else it can be asked."""
+        """List the command that repeats the run, and those that read it."""
         place = str(self.run.path)
         call = ["balancemix", "train", self.plan.data.path, "--method", self.method]
         for key, value in self.changed().items():

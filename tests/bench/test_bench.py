@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from balancemix.bench.paper import paper_scores
-from balancemix.bench.plan import BenchPlan, distinct, grown, jobs, read_bench
+from balancemix.bench.plan import BenchPlan, distinct, jobs, read_bench
+from balancemix.bench.runner import BenchProgress, grown
 from balancemix.cli import main
-from balancemix.commands.bench import Overview
 from balancemix.errors import InputError
 from balancemix.methods import METHODS
 from balancemix.plan.settings import read_into
@@ -109,6 +109,16 @@ def test_the_search_never_sees_the_test_rows():
     plan = read_bench("search")
     plan.data = ["features.npz"]
     assert {job.plan.data.score for job in jobs(plan)} == {"held-out"}
+
+
+def test_a_plan_of_before_is_understood(tmp_path):
+    old = PLAN.replace(
+        "seeds", 'beside = { "none" = "single" }\ntables = ["paper", "beside"]\nseeds'
+    )
+    (tmp_path / "old.toml").write_text(old)
+    plan = read_bench(str(tmp_path / "old.toml"))
+    assert plan.versus_paper == {"none": "single"}
+    assert plan.tables == ["paper", "versus_paper"]
 
 
 def test_jobs_are_a_product_with_names_that_a_growing_plan_keeps():
@@ -245,7 +255,7 @@ def test_stopped_in_the_middle_it_ends_with_the_same_tables(whole, tmp_path, mon
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Overview, "ended", stop)
+        patch.setattr(BenchProgress, "ended", stop)
         assert main(call) == 130
     assert "the same command goes on" in capsys.readouterr().err
     assert len(times(tmp_path)) < 4

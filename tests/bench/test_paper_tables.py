@@ -7,12 +7,12 @@ import re
 import pytest
 
 from balancemix.bench.layouts import make_tables
-from balancemix.bench.paper import beside_tables, paper_numbers, paper_scores
+from balancemix.bench.paper import paper_numbers, paper_scores, spearman, versus_paper_tables
 from balancemix.bench.plan import BenchPlan, read_bench
-from balancemix.bench.rank_table import ranking_table
-from balancemix.bench.ranking import area, rank_methods
+from balancemix.bench.ranking import area, rank, rank_methods, ranking_table
 from balancemix.bench.render import csv_rows, latex, markdown, write_tables
-from balancemix.bench.table import Cell, Row, Table, ranks, spearman
+from balancemix.bench.scores import read_results
+from balancemix.bench.table import Cell, Row, Table
 from balancemix.errors import InputError
 from balancemix.plan.settings import read_into
 from tests.conftest import pretend
@@ -58,12 +58,12 @@ def test_best_and_second_are_by_what_is_written_and_equals_share():
 
 
 def test_ranks_and_spearman_by_hand():
-    assert ranks([3, 1, 2]) == [1, 3, 2]
-    assert spearman([1, 2, 3, 4], [1, 2, 4, 3]) == pytest.approx(1 - 6 * 2 / (4 * 15))
-    assert spearman([1, 2, 3], [3, 2, 1]) == -1
+    assert rank({"a": 3, "b": 1, "c": 2}) == {"a": 1, "b": 3, "c": 2}
+    assert spearman([(1, 1), (2, 2), (3, 4), (4, 3)]) == pytest.approx(1 - 6 * 2 / (4 * 15))
+    assert spearman([(1, 3), (2, 2), (3, 1)]) == -1
     # Equals have their mean rank: 1.5, 1.5, 3 against 1, 2, 3.
-    assert spearman([2, 2, 1], [3, 2, 1]) == pytest.approx(1.5 / math.sqrt(1.5 * 2))
-    assert spearman([1, 1, 1], [1, 2, 3]) is None
+    assert spearman([(2, 3), (2, 2), (1, 1)]) == pytest.approx(1.5 / math.sqrt(1.5 * 2))
+    assert spearman([(1, 1), (1, 2), (1, 3)]) is None
 
 
 def test_a_table_of_the_paper_s_layout_by_hand(tmp_path):
@@ -78,7 +78,7 @@ def test_a_table_of_the_paper_s_layout_by_hand(tmp_path):
         return scores[job.variant.label][job.noise != "none"] + job.seed - (group == "Few")
 
     pretend(tmp_path, plan, score)
-    tables = make_tables(plan, tmp_path)
+    tables = make_tables(read_results(plan, tmp_path))
     names = ["overview-last", "overview-best", "mislabel-last", "mislabel-best"]
     assert [table.name for table in tables] == names
     table = named(tables, "mislabel-last")
@@ -100,11 +100,11 @@ def test_a_table_of_the_paper_s_layout_by_hand(tmp_path):
 
 def test_what_has_not_run_is_a_dash(tmp_path):
     plan = plan_of()
-    nothing = make_tables(plan, tmp_path)
+    nothing = make_tables(read_results(plan, tmp_path))
     assert len(nothing) == 4
     assert "| Default | BCE | – | – |" in markdown(named(nothing, "overview-last"))
     pretend(tmp_path, plan, lambda job, group: 50.0 if job.noise == "none" else None)
-    text = markdown(named(make_tables(plan, tmp_path), "overview-last"))
+    text = markdown(named(make_tables(read_results(plan, tmp_path)), "overview-last"))
     assert "| Noisy Labels | ASL | **50.0 ± 0.0** | – |" in text
 
 
@@ -115,7 +115,7 @@ def test_latex_is_balanced_and_escaped(tmp_path):
     ]
     plan = plan_of(methods=methods, noises=["none", "flip:0.1,0.3", "single"])
     pretend(tmp_path, plan, lambda job, group: 40.0 + job.seed)
-    for table in make_tables(plan, tmp_path):
+    for table in make_tables(read_results(plan, tmp_path)):
         text = latex(table)
         bare = re.sub(r"\\[\\{}%&#_$]", "", text)
         assert bare.count("{") == bare.count("}")
@@ -134,7 +134,7 @@ def test_latex_is_balanced_and_escaped(tmp_path):
 def test_files_are_written_in_every_form(tmp_path):
     plan = plan_of()
     pretend(tmp_path / "runs", plan, lambda job, group: 40.0)
-    tables = make_tables(plan, tmp_path / "runs")
+    tables = make_tables(read_results(plan, tmp_path / "runs"))
     write_tables(tmp_path / "tables", tables)
     for table in tables:
         for form in ("md", "csv", "tex"):
@@ -149,11 +149,11 @@ def test_the_paper_s_numbers_come_out_as_the_paper_s_tables(tmp_path):
     plan.data = ["coco.npz"]
 
     def score(job, group):
-        noise = plan.beside.get(job.noise, job.noise)
+        noise = plan.versus_paper.get(job.noise, job.noise)
         return theirs.get(job.variant.label, {}).get((noise, group))
 
     pretend(tmp_path, plan, score)
-    tables = make_tables(plan, tmp_path)
+    tables = make_tables(read_results(plan, tmp_path))
     text = latex(named(tables, "mislabel-last"))
     ours = next(line for line in text.splitlines() if "BalanceMix" in line)
     assert ours.count(r"\textbf") == 11  # of 12: ASL leads the medium-shot classes without noise
@@ -209,7 +209,7 @@ def test_the_ablation_has_gains_and_means_by_hand(tmp_path):
         return scores[job.variant.label][job.noise != "none"] + job.seed
 
     pretend(tmp_path, plan, score)
-    text = markdown(named(make_tables(plan, tmp_path), "ablation-last"))
+    text = markdown(named(make_tables(read_results(plan, tmp_path)), "ablation-last"))
     assert "| Component | Clean | Mislabel 40 % | Overall |" in text
     assert "| Default | 80.5 ± 0.5 | 60.5 ± 0.5 | 70.5 ± 0.5 |" in text
     random = ("81.5 ± 0.5 (+1.0)", "64.5 ± 0.5 (+4.0)", "73.0 ± 0.5 (+2.5)")
@@ -228,7 +228,7 @@ def test_the_selection_is_read_at_a_quarter_half_and_the_end(tmp_path):
         return {"clean_precision": 0.9 + epoch / 100, "clean_recall": 0.8, "relabel_accuracy": 0.7}
 
     pretend(tmp_path, plan, lambda job, group: 50.0, selection)
-    table = named(make_tables(plan, tmp_path), "selection")
+    table = named(make_tables(read_results(plan, tmp_path)), "selection")
     assert [heading for _, heading in table.columns][:3] == ["Precision", "Recall", "Re-labelled"]
     found = [(line.category, line.label, line.cells[0].number) for line in table.rows]
     assert found == [
@@ -245,7 +245,7 @@ def test_the_search_has_a_table_of_each_grid_with_the_paper_s_column(tmp_path):
     plan = read_bench("search")
     plan.data = ["coco.npz"]
     pretend(tmp_path, plan, lambda job, group: 40.0 + job.plan.method.alpha)
-    tables = make_tables(plan, tmp_path)
+    tables = make_tables(read_results(plan, tmp_path))
     assert len(tables) == 6
     alpha = named(tables, "search-alpha-mislabelling-last")
     assert [line.label for line in alpha.rows] == [f"alpha {a}.0" for a in (1, 2, 4, 8)]
@@ -257,7 +257,7 @@ def test_the_search_has_a_table_of_each_grid_with_the_paper_s_column(tmp_path):
 def test_several_data_have_tables_of_their_own(tmp_path):
     plan = plan_of(data=["a.npz", "b.npz"], tables=["paper", "ranking"])
     pretend(tmp_path, plan, lambda job, group: 50.0 if job.data == "a.npz" else 60.0)
-    tables = make_tables(plan, tmp_path)
+    tables = make_tables(read_results(plan, tmp_path))
     assert row(named(tables, "overview-last-b"), "BCE").cells[0].mean == 60.0
     assert row(named(tables, "overview-last-a"), "BCE").cells[0].mean == 50.0
 
@@ -270,4 +270,4 @@ def test_the_paper_s_numbers_are_whole():
         assert set(paper_numbers()["error"][table]) < set(paper_scores(table))
     with pytest.raises(InputError, match="did you mean 'coco'"):
         paper_scores("coko")
-    assert beside_tables({}, paper_scores("coco"), {"none": "none"}) == []
+    assert versus_paper_tables({}, paper_scores("coco"), {"none": "none"}) == []

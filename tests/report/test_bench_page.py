@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from balancemix.bench.layouts import make_tables
-from balancemix.bench.render import text as written
 from balancemix.report import bench_page
 from balancemix.report.figures.style import colours
 from tests.conftest import pretend
@@ -48,24 +47,24 @@ def wide(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def text(wide) -> str:
-    return bench_page.render(wide)
+    return bench_page.make_page(wide).render()
 
 
 def test_the_numbers_of_the_page_are_those_of_the_tables(wide, text):
     page = Page(text)
-    tables = make_tables(bench_page.read(wide).plan, wide / "runs")
+    tables = make_tables(bench_page.read(wide))
     assert len(tables) == 2 * (2 + 3 * 2) + 1
     for table in tables:
         lines = []
         for row, marks in zip(table.rows, table.marks(), strict=True):
             cells = zip(row.cells, marks, strict=True)
-            marked = [f"{mark}:{written(cell)}" if mark else written(cell) for cell, mark in cells]
+            marked = [f"{mark}:{cell.text}" if mark else cell.text for cell, mark in cells]
             lines.append([row.label, *marked])
         shown = page.tables[table.title]
         assert [line for line in shown if len(line) == len(lines[0])][-len(lines) :] == lines
         names = [line[0] for line in shown if len(line) == 1]
         assert names == ["Default", "Imbalance", "Proposed"]
-    assert page.tags.count("details") == len([table for table in tables if not table.shown]) + 1
+    assert page.tags.count("details") == len([table for table in tables if not table.visible]) + 1
 
 
 def test_many_tables_fold_and_groups_of_columns_have_one_heading(text):
@@ -79,12 +78,12 @@ def test_many_tables_fold_and_groups_of_columns_have_one_heading(text):
 def test_the_figures_of_several_data(wide):
     from matplotlib.text import Text
 
-    drawn = dict(bench_page.figures(wide))
+    drawn = {d.name: d.figure for d in bench_page.make_page(wide).drawings}
     noises = ("none", "mislabel-0.4", "flip-0.1", "single")
     assert list(drawn) == ["pentagons", *(f"learning-{n}-{d}" for d in "ab" for n in noises)]
     said = [text.get_text() for text in drawn["learning-none-b"].findobj(Text)]
     results = bench_page.read(wide)
-    cell = results.scores(results.plan.methods[0], "none", "sets/b.npz", "last", "All")
+    cell = results.score(results.plan.methods[0].label, "none", "sets/b.npz", "last", "All")
     assert f"BCE <Loss> {cell.number} ({cell.mean + 1:.1f})" in said
     assert "others" in said
     pentagon = "\n".join(text.get_text() for text in drawn["pentagons"].findobj(Text))
@@ -95,9 +94,9 @@ def test_of_many_curves_the_first_the_last_and_the_best_are_coloured(wide, text)
     rows = bench_page.read(wide).plan.methods
     curves = {row.label: [0.0, 50.0 - k] for k, row in enumerate(rows)}
     told = ["BCE <Loss>", "BCE + Mixup", "BalanceMix", "Focal 0", "Focal 1", "Focal 2"]
-    assert bench_page.telling(rows, curves) == told
+    assert bench_page.notable_methods(rows, curves) == told
     few = dict(list(curves.items())[:8])
-    assert bench_page.telling(rows, few) == list(few)
+    assert bench_page.notable_methods(rows, few) == list(few)
     lines = bench_page.row_lines(rows)
     assert len(set(lines.values())) == len(rows)
     assert lines["BalanceMix"] == colours(["balancemix"])["balancemix"]
@@ -119,5 +118,5 @@ def test_a_curve_says_which_rows_were_scored(tmp_path, data, rows):
     plan = planned(data=["a.npz"], methods=[{"name": "bce"}], settings={"data": data})
     pretend(tmp_path / "runs", plan, lambda job, group: 50.0)
     (tmp_path / "bench.json").write_text(json.dumps(plan.tree()))
-    captions = [caption for _, _, caption in bench_page.learned(bench_page.read(tmp_path))]
+    captions = [drawn.caption for drawn in bench_page.learned(bench_page.read(tmp_path))]
     assert captions[0].startswith(f"Clean: mAP on {rows} rows after each epoch")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from balancemix.bench.ranking import area, from_all_corners, rank
+from balancemix.bench.ranking import area, rank, rank_perspectives
 from balancemix.labels.mixtures import fit_mixtures
 from balancemix.report.figures import classes, curves, frequency, mixtures, pentagon, style
 
@@ -48,7 +48,6 @@ def drawn():
     number = np.array(COUNTS, dtype=float)
     return {
         "pentagons": lambda: pentagon.pentagons(RANKS),
-        "overlaid": lambda: pentagon.overlaid(RANKS),
         "groups": lambda: frequency.by_frequency(
             COUNTS, 50 + number / 20, number / 1000, 1 - number / 2000, GROUPS
         ),
@@ -112,12 +111,12 @@ def test_methods_are_ranked_where_all_of_them_have_run():
         for name, own in values.items()
     }  # fmt: skip
     scored["d"] = {("none", "All"): 9.0}
-    assert from_all_corners([scored], noises) == {
+    assert rank_perspectives([scored], noises) == {
         "a": {"Clean": 3, "Mislabel": 2, "Imbal.": 3},
         "b": {"Clean": 2, "Mislabel": 1, "Imbal.": 2},
         "c": {"Clean": 1, "Mislabel": 2, "Imbal.": 1},
     }
-    assert from_all_corners([], []) == {}
+    assert rank_perspectives([], []) == {}
 
 
 def test_pentagons_name_methods_areas_perspectives_and_ranks():
@@ -125,7 +124,6 @@ def test_pentagons_name_methods_areas_perspectives_and_ranks():
     for name, size in pentagon.areas(RANKS).items():
         assert f"{name}  {size:.0%}" in text
     assert "Rand. Flip\n#3" in text
-    assert "asl  " in said(pentagon.overlaid(RANKS))
 
 
 def test_pearson_is_taken_between_the_tenths():
@@ -159,7 +157,7 @@ def test_curves_without_a_colour_are_others_and_have_no_name():
 
 
 def test_labels_that_would_overlap_are_moved_apart():
-    moved = style.apart([1.0, 1.1, 1.2, 9.0], 1.0)
+    moved = style.spread_labels([1.0, 1.1, 1.2, 9.0], 1.0)
     assert np.diff(moved) == pytest.approx([1.0, 1.0, 6.9])
     assert sum(moved) == pytest.approx(12.3)  # no more than it takes
 

@@ -5,6 +5,5 @@ frequency   AP and confidence by class frequency, with Pearson's coefficient
 curves      mAP by epoch, last against best; what the minority sampler draws
 classes     how often each class occurs
 mixtures    losses of a class and side, with the two Gaussians fitted to them
-run         all of them that one run has
 style       fonts, colours and sizes; `save` writes SVG and PNG
 """

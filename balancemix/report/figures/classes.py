@@ -32,7 +32,7 @@ def distribution(
     ]
     group_of = {k: name for name, members in groups.items() for k in members}
     every = len(order) <= _MOST_NAMES
-    figure, (axes,) = style.sheet(3.5 if every else 3.1)
+    figure, (axes,) = style.figure(3.5 if every else 3.1)
     hues = [style.GROUPS.get(group_of[k], style.GREY) for k in order]
     axes.bar(range(len(order)), number[order], color=hues, width=0.82)
     style.plain_log(axes, "y")

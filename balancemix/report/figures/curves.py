@@ -27,13 +27,13 @@ def learning(
     from matplotlib.lines import Line2D
 
     lines = style.colours(list(curves)) if lines is None else lines
-    told = {name: values for name, values in curves.items() if name in lines}
-    height = max(3.0, 0.19 * len(told) + 1.0)
-    figure, (axes,) = style.sheet(height)
+    named = {name: values for name, values in curves.items() if name in lines}
+    height = max(3.0, 0.19 * len(named) + 1.0)
+    figure, (axes,) = style.figure(height)
     for name, values in curves.items():
-        if name not in told:
+        if name not in named:
             axes.plot(range(1, len(values) + 1), values, color=style.THIN, lw=0.8, zorder=1)
-    for name, values in told.items():
+    for name, values in named.items():
         _draw(axes, values, *lines[name])
     longest = max(len(values) for values in curves.values())
     axes.set_xlim(1, max(longest, 2))
@@ -41,14 +41,14 @@ def learning(
     axes.set_xlabel("epoch")
     axes.set_ylabel("mAP, %")
     axes.grid(axis="y")
-    _name(axes, told, {name: lines[name][0] for name in told}, height)
+    _name(axes, named, {name: lines[name][0] for name in named}, height)
     marks = [
         Line2D([], [], marker="o", color=style.FAINT, ls="none", label="last"),
         Line2D(
             [], [], marker="o", label="(best)", mfc=style.PAPER, mec=style.FAINT, mew=1.6, ls="none"
         ),
     ]
-    if len(told) < len(curves):
+    if len(named) < len(curves):
         marks.append(Line2D([], [], color=style.THIN, lw=0.8, label="others"))
     figure.legend(handles=marks, loc="outside upper right", ncols=3, handletextpad=0.4)
     return figure
@@ -66,10 +66,10 @@ def _draw(axes: Axes, values: Sequence[float], colour: str, dash: str) -> None:
 def _name(
     axes: Axes, curves: Mapping[str, Sequence[float]], colours: Mapping[str, str], height: float
 ) -> None:
-    """Write each curve's name, last and best behind its end, one below the other."""
+    """Write each curve's name, last and best next to its end, without overlap."""
     low, high = axes.get_ylim()
     gap = (high - low) * 11.5 / (72 * (height - 0.85))
-    places = style.apart([_known(values[-1]) for values in curves.values()], gap)
+    places = style.spread_labels([_known(values[-1]) for values in curves.values()], gap)
     for (name, values), place in zip(curves.items(), places, strict=True):
         best = max(_known(value) for value in values)
         axes.annotate(
@@ -99,7 +99,7 @@ def upsampling(lines: Sequence[Mapping[str, Any]]) -> Figure:
     Below it, how many rows it really draws from: Kish's effective share, 100 % where odds are
     uniform.
     """
-    figure, (above, below) = style.sheet(
+    figure, (above, below) = style.figure(
         3.7, 2, 1, sharex=True, gridspec_kw={"height_ratios": (5, 2)}
     )
     seen = [line for line in lines if any(f"upsampling_{name}" in line for name in NAMES)]

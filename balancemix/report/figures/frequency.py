@@ -34,22 +34,22 @@ def by_frequency(
     number, precision, sure, unsure = (
         np.asarray(values, dtype=np.float64) for values in (counts, ap, present, absent)
     )
-    figure, (above, below) = style.sheet(4.9, 2, 1, sharex=True)
+    figure, (above, below) = style.figure(4.9, 2, 1, sharex=True)
     hues = np.full(len(number), style.GREY, dtype=object)
     for name, members in groups.items():
         hues[list(members)] = style.GROUPS.get(name, style.GREY)
     _shade((above, below), number, groups)
-    shown = number > 0
+    occurs = number > 0
     where = [_mean(number, part) for part in tenths(number)]
-    above.scatter(number[shown], precision[shown], s=13, c=hues[shown], alpha=0.75, lw=0)
+    above.scatter(number[occurs], precision[occurs], s=13, c=hues[occurs], alpha=0.75, lw=0)
     means = [_mean(precision, part) for part in tenths(number)]
     above.plot(where, means, "o-", color=style.INK, ms=4, label=_means_name(number))
     above.set_ylabel(f"AP on {scored_on}, %")
     for values, mark, name in ((sure, "o", "positives"), (unsure, "s", "negatives")):
-        edge: dict[str, Any] = {"facecolors": "none", "edgecolors": hues[shown], "linewidths": 0.9}
-        solid: dict[str, Any] = {"c": hues[shown], "linewidths": 0}
+        edge: dict[str, Any] = {"facecolors": "none", "edgecolors": hues[occurs], "linewidths": 0.9}
+        solid: dict[str, Any] = {"c": hues[occurs], "linewidths": 0}
         below.scatter(
-            number[shown], values[shown], s=13, marker=mark, alpha=0.75,
+            number[occurs], values[occurs], s=13, marker=mark, alpha=0.75,
             **(solid if mark == "o" else edge),
         )  # fmt: skip
         group = [_mean(values, part) for part in tenths(number)]
@@ -83,17 +83,17 @@ def tenths(counts: Numbers, parts: int = 10) -> list[npt.NDArray[np.int64]]:
     return [part for part in np.array_split(order, min(parts, max(len(order), 1))) if len(part)]
 
 
-def pearson(one: Sequence[float], other: Sequence[float]) -> float:
+def pearson(a: Sequence[float], b: Sequence[float]) -> float:
     """Correlate two rows of numbers; NaN where one of them is constant.
 
     >>> pearson([1, 2, 3], [2, 4, 6.0]), pearson([1, 2, 3], [1, 1, 1])
     (1.0, nan)
     """
-    pairs = np.array([one, other], dtype=np.float64)
+    pairs = np.array([a, b], dtype=np.float64)
     pairs = pairs[:, np.isfinite(pairs).all(0)]
-    one_off, other_off = pairs - pairs.mean(1, keepdims=True) if pairs.size else pairs
-    scale = float(np.sqrt((one_off @ one_off) * (other_off @ other_off)))
-    return float(one_off @ other_off) / scale if scale > 0 else float("nan")
+    a_off, b_off = pairs - pairs.mean(1, keepdims=True) if pairs.size else pairs
+    scale = float(np.sqrt((a_off @ a_off) * (b_off @ b_off)))
+    return float(a_off @ b_off) / scale if scale > 0 else float("nan")
 
 
 def _mean(values: Numbers, part: npt.NDArray[np.int64]) -> float:
@@ -108,11 +108,12 @@ def _means_name(counts: Numbers) -> str:
 
 def _shade(panels: tuple[Axes, Axes], counts: Numbers, groups: Mapping[str, Sequence[int]]) -> None:
     """Tint the reach of each group and name it, between the counts where one ends."""
-    known = {name: counts[list(members)] for name, members in groups.items() if len(members)}
-    known = {name: own[own > 0] for name, own in known.items() if (own > 0).any()}
+    known = {name: counts[list(members)] for name, members in groups.items()}
+    known = {name: sizes[sizes > 0] for name, sizes in known.items() if (sizes > 0).any()}
     names = list(known)
-    lowest = min((own.min() for own in known.values()), default=1.0) / 1.25
-    right = max((own.max() for own in known.values()), default=1.0) * 1.25
+    lowest = min((sizes.min() for sizes in known.values()), default=1.0) / 1.25
+    highest = max((sizes.max() for sizes in known.values()), default=1.0) * 1.25
+    right = highest
     for i, name in enumerate(names):
         after = known[names[i + 1]].max() if i + 1 < len(names) else None
         left = lowest if after is None else float(np.sqrt(known[name].min() * after))
@@ -124,4 +125,4 @@ def _shade(panels: tuple[Axes, Axes], counts: Numbers, groups: Mapping[str, Sequ
             ha="center", color=style.GROUPS.get(name, style.INK),
         )  # fmt: skip
         right = left
-    panels[0].set_xlim(lowest, max((own.max() for own in known.values()), default=1.0) * 1.25)
+    panels[0].set_xlim(lowest, highest)

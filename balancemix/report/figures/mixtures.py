@@ -42,7 +42,7 @@ def loss_histogram(
     """
     values = np.asarray(losses, dtype=np.float64)
     edges = _edges(values)
-    figure, (axes,) = style.sheet(2.9)
+    figure, (axes,) = style.figure(2.9)
     held = values.clip(edges[0], edges[-1])
     if wrong is None:
         parts = {"given labels": (held, style.GREY)}
@@ -53,10 +53,10 @@ def loss_histogram(
             f"wrong: {int(bad.sum()):,}": (held[bad], style.WRONG),
         }
     highest = 1.0
-    for name, (own, colour) in parts.items():
-        found, _ = np.histogram(own, edges)
-        axes.stairs(found, edges, fill=True, color=colour, alpha=0.35, label=name)
-        highest = max(highest, float(found.max()))
+    for name, (part, colour) in parts.items():
+        counts, _ = np.histogram(part, edges)
+        axes.stairs(counts, edges, fill=True, color=colour, alpha=0.35, label=name)
+        highest = max(highest, float(counts.max()))
     guard = Guard(int(mixtures.guard[side, column]))
     if guard is Guard.FITTED:
         middle = np.sqrt(edges[1:] * edges[:-1])
@@ -91,14 +91,14 @@ def loss_histogram(
 def boundary(mixtures: Mixtures, column: int, side: int, edges: Numbers) -> float | None:
     """Find the loss at which P(clean) falls below a half, if it does within `edges`."""
     only = [column]
-    own = Mixtures(
+    alone = Mixtures(
         mixtures.share[:, only],
         mixtures.mean[:, only],
         mixtures.variance[:, only],
         mixtures.guard[:, only],
     )
     grid = torch.logspace(math.log10(edges[0]), math.log10(edges[-1]), 2000, dtype=torch.float64)
-    clean = own.posterior(grid[:, None], torch.full((len(grid), 1), side))[:, 0]
+    clean = alone.posterior(grid[:, None], torch.full((len(grid), 1), side))[:, 0]
     noisy = (clean < 0.5).nonzero().flatten()
     return float(grid[noisy[0]]) if len(noisy) and int(noisy[0]) > 0 else None
 

@@ -22,7 +22,7 @@ def pentagons(ranks: Ranks, columns: int = 3) -> Figure:
     order = sorted(sizes, key=lambda name: -sizes[name])
     columns = min(columns if len(order) > 4 else 2, len(order))
     rows = math.ceil(len(order) / columns)
-    figure, every = style.sheet(
+    figure, every = style.figure(
         5.6 / columns * rows, rows, columns, subplot_kw={"projection": "polar"}
     )
     for axes in every[len(order) :]:
@@ -31,25 +31,10 @@ def pentagons(ranks: Ranks, columns: int = 3) -> Figure:
     for axes, name in zip(every, order, strict=False):
         colour = style.BLUE if sizes[name] == best else style.FAINT
         _grid(axes, {place: f"{place}\n#{rank:g}" for place, rank in ranks[name].items()}, methods)
-        _outline(axes, ranks[name], methods, colour, fill=True)
+        _outline(axes, ranks[name], methods, colour)
         # Above it, not in it: a small pentagon would vanish behind its own area.
         title = f"{name}  {sizes[name]:.0%}"
         axes.set_title(title, loc="center", pad=24, fontweight="bold", color=colour)
-    return figure
-
-
-@style.styled
-def overlaid(ranks: Ranks) -> Figure:
-    """Draw the methods' pentagons over one another, the areas in the legend."""
-    sizes, methods = areas(ranks), among(ranks)
-    figure, (axes,) = style.sheet(3.6, subplot_kw={"projection": "polar"})
-    _grid(axes, {place: place for place in next(iter(ranks.values()))}, methods)
-    lines = style.colours(list(ranks))
-    for name in sorted(sizes, key=lambda name: -sizes[name]):
-        colour, dash = lines[name]
-        label = f"{name}  {sizes[name]:.0%}"
-        _outline(axes, ranks[name], methods, colour, label=label, linestyle=dash)
-    figure.legend(loc="outside right upper", title="area")
     return figure
 
 
@@ -60,47 +45,38 @@ def areas(ranks: Ranks) -> dict[str, float]:
 
 
 def among(ranks: Ranks) -> int:
-    """Tell how many methods were ranked; some of them may not be shown."""
+    """Count the methods that were ranked; some of them may not be drawn."""
     return max(len(ranks), *(math.ceil(r) for each in ranks.values() for r in each.values()))
 
 
-def _angles(corners: int) -> list[float]:
-    return [2 * math.pi * i / corners for i in range(corners)]
+def _angles(count: int) -> list[float]:
+    return [2 * math.pi * i / count for i in range(count)]
 
 
-def _grid(axes: Any, corners: Mapping[str, str], methods: int) -> None:
+def _grid(axes: Any, captions: Mapping[str, str], methods: int) -> None:
     """Draw the web that ranks are read from: the first at the rim, none at the centre."""
     axes.set_theta_zero_location("N")
     axes.set_theta_direction(-1)
     axes.set_ylim(0, methods)
     axes.set_axis_off()
-    angles = _angles(len(corners))
+    angles = _angles(len(captions))
     for reach in range(1, methods + 1):
         wide = 1.0 if reach == methods else 0.5
         axes.plot([*angles, angles[0]], [reach] * (len(angles) + 1), color=style.GRID, lw=wide)
-    for angle, said in zip(angles, corners.values(), strict=True):
+    for angle, caption in zip(angles, captions.values(), strict=True):
         axes.plot([angle, angle], [0, methods], color=style.GRID, lw=0.5)
         side = math.sin(angle)
         across = "center" if abs(side) < 0.2 else ("left" if side > 0 else "right")
         up = "bottom" if math.cos(angle) > 0.8 else ("top" if math.cos(angle) < -0.5 else "center")
         axes.text(
-            angle, methods * (1.12 if up == "center" else 1.06), said, ha=across, va=up,
+            angle, methods * (1.12 if up == "center" else 1.06), caption, ha=across, va=up,
             fontsize=7.5, color=style.FAINT, linespacing=1.05,
         )  # fmt: skip
 
 
-def _outline(
-    axes: Any,
-    ranks: Mapping[str, float],
-    methods: int,
-    colour: str,
-    *,
-    fill: bool = False,
-    **options: Any,
-) -> None:
+def _outline(axes: Any, ranks: Mapping[str, float], methods: int, colour: str) -> None:
     angles = _angles(len(ranks))
     reach = [methods + 1 - rank for rank in ranks.values()]
     closed = [*angles, angles[0]], [*reach, reach[0]]
-    axes.plot(*closed, color=colour, lw=1.6, marker="o", ms=2.5, clip_on=False, **options)
-    if fill:
-        axes.fill(*closed, color=colour, alpha=0.2, lw=0)
+    axes.plot(*closed, color=colour, lw=1.6, marker="o", ms=2.5, clip_on=False)
+    axes.fill(*closed, color=colour, alpha=0.2, lw=0)

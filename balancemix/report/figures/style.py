@@ -69,7 +69,7 @@ _SETTINGS: dict[str, Any] = {
 
 @contextmanager
 def style(**more: object) -> Iterator[None]:
-    """Draw by our settings alone, whatever a person's matplotlibrc says."""
+    """Draw by our settings alone, whatever the user's matplotlibrc says."""
     from matplotlib import style
 
     with style.context(["default", {**_SETTINGS, **more}]):
@@ -87,10 +87,10 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
     return drawn
 
 
-def sheet(
+def figure(
     height: float, rows: int = 1, columns: int = 1, **options: Any
 ) -> tuple[Figure, list[Axes]]:
-    """Begin a figure of the common width, with its axes in reading order."""
+    """Start a figure of the common width, with its axes in reading order."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
@@ -130,10 +130,10 @@ def colours(names: Sequence[str]) -> dict[str, Line]:
     return {name: (fixed[name], "-") if name in fixed else next(others) for name in names}
 
 
-def apart(places: Sequence[float], gap: float) -> list[float]:
+def spread_labels(places: Sequence[float], gap: float) -> list[float]:
     """Move places as little as it takes that none is closer to the next than `gap`.
 
-    >>> apart([1.0, 5.0, 1.0], 2.0)
+    >>> spread_labels([1.0, 5.0, 1.0], 2.0)
     [0.0, 5.0, 2.0]
     """
     order = sorted(range(len(places)), key=lambda i: places[i])
@@ -145,9 +145,9 @@ def apart(places: Sequence[float], gap: float) -> list[float]:
             mean, size = (before * count + mean * size) / (count + size), count + size
         pools.append((mean, size))
     moved = [mean for mean, size in pools for _ in range(size)]
-    found = dict(zip(order, moved, strict=True))
+    mean_of = dict(zip(order, moved, strict=True))
     step_of = {i: step for step, i in enumerate(order)}
-    return [found[i] + step_of[i] * gap for i in range(len(places))]
+    return [mean_of[i] + step_of[i] * gap for i in range(len(places))]
 
 
 def save(figure: Figure, path: Path) -> list[Path]:
@@ -165,10 +165,10 @@ def save(figure: Figure, path: Path) -> list[Path]:
     return written
 
 
-def inline(figure: Figure, name: str, said: str) -> str:
-    """Return the figure as SVG to stand inside a page, in the page's font and colours.
+def inline(figure: Figure, name: str, caption: str) -> str:
+    """Return the figure as SVG to embed in a page, in the page's font and colours.
 
-    `name` keeps the ids of a page's figures apart, `said` is for those who cannot see it.
+    `name` keeps the ids of a page's figures apart, `caption` is for those who cannot see it.
     """
     from html import escape
 
@@ -188,7 +188,7 @@ def inline(figure: Figure, name: str, said: str) -> str:
         text = text.replace(colour, f"var({variable(colour)}, {colour})")
     text = re.sub(r"\s*\n\s*", "\n", text)
     head = re.sub(r' (width|height|version|xmlns(:xlink)?)="[^"]*"', "", text[: text.index(">")])
-    label = f' role="img" aria-label="{escape(said)}"'
+    label = f' role="img" aria-label="{escape(caption)}"'
     return head + label + text[text.index(">") :].rstrip()
 
 

@@ -1,0 +1,131 @@
+"""Run a bench: check what is asked for, remember the plan, train what is missing under one bar."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from balancemix.bench.plan import BenchPlan, Job
+from balancemix.bench.pool import Task, train_all
+from balancemix.data import BUILT_IN
+from balancemix.errors import InputError
+from balancemix.files import write_json, write_text
+from balancemix.plan.plan import read_tree
+from balancemix.progress import Progress, progress
+
+UNITS = 1000  # of the bar, for an epoch of BCE
+
+
+def check_data(plan: BenchPlan) -> None:
+    """Refuse missing data once, rather than in every run."""
+    for path in plan.data:
+        if path not in BUILT_IN and not Path(path).expanduser().exists():
+            raise InputError(f"data {path!r} is not there; give it by --data")
+
+
+def remember(out: Path, plan: BenchPlan) -> None:
+    """Store the plan, and refuse a directory of another one."""
+    path = out / "bench.json"
+    if path.exists():
+        changed = grown(read_tree(path), plan.tree())
+        if changed:
+            raise InputError(f"{out}: holds another plan's runs ({changed}); give another --out")
+    write_json(path, plan.tree())
+
+
+def train_missing(out: Path, chosen: Sequence[Job], at_once: int | None = None) -> dict[str, str]:
+    """Train the runs that have not ended, `at_once` at a time (one a core); return failures."""
+    missing = [job for job in chosen if not (out / "runs" / job.name / "metrics.json").exists()]
+    if not missing:
+        return {}
+    tasks = [Task(job.name, job.plan.tree(), out / "runs" / job.name) for job in missing]
+    costs = {job.name: _cost_left(out, job) for job in missing}
+    with progress(f"{len(missing)} runs", sum(costs.values())) as bar:
+        listener = BenchProgress(out, costs, bar)
+        train_all(tasks, at_once or _cores(), listener)
+    return listener.failures
+
+
+def grown(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Describe what a plan changed of an older one; nothing if it only grew.
+
+    >>> grown({"seeds": [0]}, {"seeds": [0, 1]}), grown({"seeds": [0, 2]}, {"seeds": [0]})
+    ('', 'seeds: 2 is gone')
+    """
+    changes = []
+    for name in ("noises", "seeds", "data"):
+        before, after = old.get(name, []), new.get(name, [])
+        gone = [str(item) for item in before if item not in after]
+        if gone:
+            changes.append(f"{name}: {', '.join(gone)} is gone")
+        elif name == "data" and before[:1] != after[:1]:
+            changes.append(f"data: {before[0]} must stay the first")
+    if old.get("settings", {}) != new.get("settings", {}):
+        changes.append(f"settings were {old.get('settings')}, are {new.get('settings')}")
+    after = {variant["label"]: variant for variant in new.get("methods", [])}
+    for variant in old.get("methods", []):
+        label = variant["label"]
+        if label not in after:
+            changes.append(f"methods: {label} is gone")
+            continue
+        for key in ("name", "settings", "on", "set"):
+            if variant.get(key) != after[label].get(key):
+                changes.append(f"{label}: {key} was {variant.get(key)}, is {after[label].get(key)}")
+    return "; ".join(changes)
+
+
+class BenchProgress:
+    """One bar for all runs; it counts what they are expected to cost."""
+
+    def __init__(self, out: Path, costs: dict[str, int], bar: Progress) -> None:
+        self.out, self.bar, self.costs = out, bar, costs
+        self.first: dict[str, float] = {}  # where a run was when it was first heard of
+        self.counted = dict.fromkeys(costs, 0)
+        self.failures: dict[str, str] = {}
+        self.done, self.warnings = 0, set[str]()
+
+    def at(self, name: str, share: float) -> None:
+        """Move the bar by what is new; a resumed run counts from where it resumed."""
+        first = self.first.setdefault(name, share if share < 1 else 0.0)
+        reached = round(self.costs[name] * (share - first) / (1 - first))
+        if reached > self.counted[name]:
+            self.bar.advance(reached - self.counted[name])
+            self.counted[name] = reached
+
+    def ended(self, name: str, metrics: dict[str, Any]) -> None:
+        """Count a run, and report its score."""
+        (self.out / "failures" / f"{name}.txt").unlink(missing_ok=True)
+        self.bar.line(f"{name}: mAP {metrics['last']['mAP']:.1f}")
+        self._over(name)
+
+    def failed(self, name: str, line: str, trace: str) -> None:
+        """Keep what went wrong for the end."""
+        self.failures[name] = line
+        write_text(self.out / "failures" / f"{name}.txt", trace.rstrip() + "\n")
+        self.bar.line(f"{name}: failed: {line}")
+        self._over(name)
+
+    def warned(self, name: str, text: str) -> None:
+        """Print once what many runs warn of."""
+        if text not in self.warnings:
+            self.warnings.add(text)
+            self.bar.line(f"warning: {text}")
+
+    def _over(self, name: str) -> None:
+        self.done += 1
+        self.bar.say(ended=self.done, failed=len(self.failures))
+        self.at(name, 1.0)
+
+
+def _cost_left(out: Path, job: Job) -> int:
+    """Estimate what a run will still cost; one that was started has logged its epochs."""
+    path = out / "runs" / job.name / "log.jsonl"
+    done = len(path.read_text(encoding="utf-8").splitlines()) if path.exists() else 0
+    return round(UNITS * job.cost * max(1 - done / job.plan.train.epochs, 0)) + 1
+
+
+def _cores() -> int:
+    """Count the cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
