@@ -17,7 +17,7 @@ from photos import report, write_photos
 from torchvision.transforms import v2
 from turns import fastest
 
-from balancemix.data import ImageRows, images
+from balancemix.data import ImageRows, View, images
 from balancemix.training.allocator import keep_freed_memory
 
 ROUNDS = 5
@@ -31,7 +31,8 @@ def main() -> None:
         paths = write_photos(Path(name), 100)
         photos = [images.squash(images.decode(path), 128) for path in paths]
         labels = torch.ones(len(paths), 1, dtype=torch.uint8)
-        rows = ImageRows(paths, labels, ["photo"], size=128).cached("memory").with_views(1, 0)
+        rows = ImageRows(paths, labels, ["photo"], view=View(size=128)).cached("memory")
+        rows = rows.with_views(1, 0)
         index = list(range(len(rows)))
         rows.__getitems__(index)  # decodes, once
     batch = images.pixels(photos)

@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Embed."""
     import torch
 
-    from balancemix.data import read_images
+    from balancemix.data import ReadOptions, View, read_images
     from balancemix.errors import InputError
     from balancemix.models.classifier import build_embedder, input_size, normalisation
     from balancemix.training.devices import check_device
@@ -68,14 +68,8 @@ def run(arguments: argparse.Namespace) -> None:
     check_device(arguments.device)
     size = arguments.image_size or input_size(name)
     mean, std = normalisation(name)
-    rows, split = read_images(
-        arguments.data,
-        size=size,
-        augment=arguments.augment,
-        mean=mean,
-        std=std,
-        skip_bad=arguments.skip_bad,
-    )
+    view = View(size=size, augment=arguments.augment, mean=mean, std=std)
+    rows, split = read_images(arguments.data, view, ReadOptions(skip_bad=arguments.skip_bad))
     if arguments.limit is not None:
         rows = rows.subset(torch.arange(min(arguments.limit, len(rows))))
         split = split and split[: len(rows)]

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Corrupt, write and say how much came of it."""
     from balancemix.commands.show import console, make_table
-    from balancemix.data import load
+    from balancemix.data import ReadOptions, load
     from balancemix.errors import InputError
     from balancemix.files import joined, write_arrays, write_csv
     from balancemix.labels import noise
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> None:
     wanted = noise.parse(arguments.noise)
     if arguments.out.suffix not in (".csv", ".npz"):
         raise InputError(f"--out {arguments.out}: must end in .csv or .npz")
-    splits = load(arguments.data, skip_bad=arguments.skip_bad)
+    splits = load(arguments.data, options=ReadOptions(skip_bad=arguments.skip_bad))
     train, classes = splits.train, splits.classes
     given = wanted.apply(train.labels, arguments.seed)
     realised = noise.realised(train.labels, given)

@@ -26,10 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Count and print."""
     from balancemix.commands.show import console
-    from balancemix.data import load
+    from balancemix.data import ReadOptions, load
     from balancemix.labels.classes import class_groups, imbalance
 
-    rows = load(arguments.data, skip_bad=arguments.skip_bad).named(arguments.split)
+    rows = load(arguments.data, options=ReadOptions(skip_bad=arguments.skip_bad)).named(
+        arguments.split
+    )
     counts = rows.labels.sum(0)
     ratios = imbalance(rows.labels)
     facts = {

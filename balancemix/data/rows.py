@@ -15,6 +15,7 @@ from torch.utils.data import Dataset
 
 from balancemix.data import cache, images
 from balancemix.data.features import channel_statistics, check_stored, draw_stored, take
+from balancemix.data.source import View
 from balancemix.errors import InputError
 from balancemix.processes import Share
 
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
 
 Input = Tensor | list[Tensor]  # x, or one x per view where there are two or more
 Batch = tuple[Input, Tensor]  # x, index
-Channels = tuple[float, float, float]
-
-IMAGENET_MEAN: Channels = (0.485, 0.456, 0.406)
-IMAGENET_STD: Channels = (0.229, 0.224, 0.225)
 
 
 def as_is(batch: Batch) -> Batch:
@@ -145,10 +142,10 @@ class Rows(Dataset[tuple[Input, int]]):
 class FeatureRows(Rows):
     """Rows of an N×D feature matrix, or of N×D×H×W maps; x is float32.
 
-    An augmented view drops each feature with probability `dropout` (the rest grow to match) and
-    adds Gaussian noise of `noise` times the feature's standard deviation over all rows. Where views
-    are `stored` (N×V×D…, made from augmented images) it is one of these, another one for each view
-    of a row as long as there are any; `vary_stored` then drops and adds noise as well. `pictures`
+    An augmented view drops features by `view.dropout` (the rest grow to match) and adds Gaussian
+    noise of `view.noise` times the feature's standard deviation over all rows. Where views are
+    `stored` (N×V×D…, made from augmented images) it is one of these, another one for each view of a
+    row as long as there are any; `view.vary_stored` then drops and adds noise as well. `pictures`
     show the rows: N×H×W uint8, or N image files, of which any may be missing.
     """
 
@@ -159,11 +156,9 @@ class FeatureRows(Rows):
         classes: Sequence[str],
         names: Sequence[str] | None = None,
         truth: Tensor | None = None,
+        view: View = View(),
         *,
-        dropout: float = 0.1,
-        noise: float = 0.1,
         stored: Tensor | None = None,
-        vary_stored: bool = False,
         pictures: Tensor | Sequence[Path] | None = None,
     ) -> None:
         super().__init__(labels, classes, names, truth)
@@ -173,13 +168,9 @@ class FeatureRows(Rows):
                 f"features must be {len(self)}×D or {len(self)}×D×H×W, they are {found}"
             )
         check_stored(stored, features.shape)
-        if not 0 <= dropout < 1:
-            raise InputError(f"dropout must be in [0, 1), it is {dropout}")
-        if not 0 <= noise < float("inf"):
-            raise InputError(f"noise must be 0 or more, it is {noise}")
-        self.dropout, self.noise, self.pictures = dropout, noise, pictures
+        self.view, self.pictures = view, pictures
         self.stored, self.stored_row = stored, torch.arange(len(self))
-        self.varied = stored is None or vary_stored
+        self.varied = stored is None or view.vary_stored
         self.features, self.spread = features, self._spread(features)
 
     def _draw(self, share: Share) -> list[Tensor]:
@@ -195,9 +186,11 @@ class FeatureRows(Rows):
 
     def _vary(self, x: Tensor, share: Share, generator: torch.Generator) -> Tensor:
         shape = len(share.batch), *x.shape[1:]
-        kept = share.take(torch.rand(shape, generator=generator)) >= self.dropout
+        kept = share.take(torch.rand(shape, generator=generator)) >= self.view.dropout
         noise = share.take(torch.randn(shape, generator=generator))
-        return (x * kept).div_(1 - self.dropout).add_(noise.mul_(self.noise * self.spread))
+        return (
+            (x * kept).div_(1 - self.view.dropout).add_(noise.mul_(self.view.noise * self.spread))
+        )
 
     def _pick(self, index: Tensor) -> None:
         self.features = take(self.features, index)
@@ -231,8 +224,7 @@ class FeatureRows(Rows):
 class ImageRows(Rows):
     """Rows of N image files, squashed to size×size; x is (B, 3, size, size).
 
-    A file is decoded once, however many views; once and for all after `cached`. `augment` is
-    "randaugment", "uda" or "none"; `mean` and `std` of the channels are in units of 0 to 1.
+    A file is decoded once, however many views; once and for all after `cached`.
     """
 
     decodes = True
@@ -244,21 +236,16 @@ class ImageRows(Rows):
         classes: Sequence[str],
         names: Sequence[str] | None = None,
         truth: Tensor | None = None,
-        *,
-        size: int = 224,
-        augment: str = "randaugment",
-        mean: Channels = IMAGENET_MEAN,
-        std: Channels = IMAGENET_STD,
+        view: View = View(),
     ) -> None:
         names = [path.name for path in paths] if names is None else names
         super().__init__(labels, classes, names, truth)
         if len(paths) != len(self):
             raise InputError(f"paths must be {len(self)}, as many as names, they are {len(paths)}")
-        if size < 1:
-            raise InputError(f"size must be at least 1 pixel, it is {size}")
-        self.paths, self.size, self.draw = list(paths), size, images.augmentation(augment)
-        self.mean, self.std = torch.tensor(mean), torch.tensor(std)
-        self.store, self.places = cache.Store(self.paths, size), list(range(len(self)))
+        self.paths, self.view, self.size = list(paths), view, view.size
+        self.draw = images.augmentation(view.augment)
+        self.mean, self.std = torch.tensor(view.mean), torch.tensor(view.std)
+        self.store, self.places = cache.Store(self.paths, view.size), list(range(len(self)))
 
     def cached(self, kind: str = "auto", folder: Path | None = None) -> Self:
         """Keep squashed images in "memory" or on "disk" (in `folder`), or be "off"; also `subset`s.

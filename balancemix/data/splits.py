@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from balancemix.data.rows import Rows
+from balancemix.data.source import Source
 from balancemix.errors import InputError, listing, suggest
 from balancemix.labels.classes import class_counts
 
@@ -19,11 +20,15 @@ HELD_OUT = "held-out"  # training rows that are only scored on; no file names th
 
 @dataclass(frozen=True)
 class Splits:
-    """`train` to learn from and `test` to score on; `splits` holds all rows by name of split."""
+    """`train` to learn from and `test` to score on; `splits` holds all rows by name of split.
+
+    `source` is what they were read from, with the split of each of its rows.
+    """
 
     train: Rows
     test: Rows
     splits: dict[str, Rows]
+    source: Source | None = None
 
     @property
     def classes(self) -> list[str]:
@@ -38,10 +43,11 @@ class Splits:
 
     def held_out(self, share: float, seed: int) -> Splits:
         """Score on a random `share` of the training rows, which train no longer."""
-        split = _hold_out("the training rows", len(self.train), share, seed)
+        split = hold_out("the training rows", len(self.train), share, seed)
         parts = ([i for i, name in enumerate(split) if name == part] for part in ("train", "test"))
         kept, held = (self.train.subset(torch.tensor(index)) for index in parts)
-        return Splits(kept, held, {**self.splits, "train": kept, HELD_OUT: held})
+        splits = {**self.splits, "train": kept, HELD_OUT: held}
+        return replace(self, train=kept, test=held, splits=splits)
 
 
 def check_split(where: str, name: str) -> None:
@@ -84,7 +90,7 @@ def divide(
     2
     """
     if split is None:
-        split = _hold_out(source, len(rows), holdout, seed)
+        split = hold_out(source, len(rows), holdout, seed)
     found = {name: [i for i, value in enumerate(split) if value == name] for name in NAMES}
     parts = {name: rows.subset(torch.tensor(i)) for name, i in found.items() if i}
     if "train" not in parts:
@@ -105,7 +111,12 @@ def divide(
     return Splits(parts["train"], scored, parts)
 
 
-def _hold_out(source: str, count: int, share: float, seed: int) -> list[str]:
+def hold_out(source: str, count: int, share: float, seed: int) -> list[str]:
+    """Name the split of each of `count` rows, a random `share` of which is scored on.
+
+    >>> sorted(hold_out("here", 5, 0.2, 0))
+    ['test', 'train', 'train', 'train', 'train']
+    """
     if not 0 < share < 1:
         raise InputError(f"holdout must be between 0 and 1, it is {share}")
     if count < 2:

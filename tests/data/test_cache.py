@@ -13,7 +13,7 @@ import pytest
 import torch
 from PIL import Image
 
-from balancemix.data import cache, images, load
+from balancemix.data import ReadOptions, View, cache, images, load
 from balancemix.data.loading import Loader
 from balancemix.data.memory import room_in_groups
 from balancemix.data.rows import ImageRows
@@ -33,7 +33,7 @@ def photos(tmp_path) -> ImageRows:
     for path in paths:
         noise = generator.integers(0, 256, (5, 9, 3), dtype=np.uint8)
         Image.fromarray(noise).resize((60, 40)).save(path)
-    return ImageRows(paths, torch.zeros(6, 2, dtype=torch.uint8), CLASSES, size=16)
+    return ImageRows(paths, torch.zeros(6, 2, dtype=torch.uint8), CLASSES, view=View(size=16))
 
 
 @pytest.fixture
@@ -94,7 +94,11 @@ def test_a_later_run_finds_what_is_on_the_disk(photos, tmp_path, decoded):
     assert decoded == []
     (file,) = (tmp_path / "kept").iterdir()
     assert re.fullmatch(r"photos-16-[0-9a-f]{16}", file.name)
-    batches(ImageRows(photos.paths, photos.labels, CLASSES, size=8).cached("disk", file.parent))
+    batches(
+        ImageRows(photos.paths, photos.labels, CLASSES, view=View(size=8)).cached(
+            "disk", file.parent
+        )
+    )
     assert len(list(file.parent.iterdir())) == 2
 
 
@@ -296,10 +300,10 @@ def test_splits_share_a_store_in_the_users_cache(tmp_path, photos, monkeypatch):
     lines = [f"{i}.jpg,{CLASSES[i % 2]},{'train' if i < 4 else 'test'}" for i in range(6)]
     folder = photos.paths[0].parent
     (folder / "labels.csv").write_text("image,labels,split\n" + "\n".join(lines))
-    splits = load(folder, size=16, cache="disk")
+    splits = load(folder, View(size=16), ReadOptions(cache="disk"))
     assert splits.train.store is splits.test.store
     assert torch.equal(splits.test[1][0], photos[5][0])
     assert [file.parent for file in (tmp_path / "home").rglob("photos-16-*")] == [
         tmp_path / "home" / "balancemix" / "images"
     ]
-    assert type(load(folder, size=16).train.store) is cache.Store
+    assert type(load(folder, View(size=16)).train.store) is cache.Store

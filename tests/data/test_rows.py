@@ -6,14 +6,8 @@ from torch import Tensor
 
 from balancemix.data import images, uda
 from balancemix.data.loading import Loader
-from balancemix.data.rows import (
-    IMAGENET_MEAN,
-    IMAGENET_STD,
-    FeatureRows,
-    ImageRows,
-    Rows,
-    batch_seed,
-)
+from balancemix.data.rows import FeatureRows, ImageRows, Rows, batch_seed
+from balancemix.data.source import IMAGENET_MEAN, IMAGENET_STD, View
 from balancemix.errors import InputError
 
 CLASSES = ["cat", "dog", "owl"]
@@ -37,7 +31,7 @@ def photos(tmp_path) -> ImageRows:
     for path in paths:
         noise = generator.integers(0, 256, (5, 9, 3), dtype=np.uint8)
         Image.fromarray(noise).resize((60, 40)).save(path)
-    return ImageRows(paths, labels(6), CLASSES, size=16)
+    return ImageRows(paths, labels(6), CLASSES, view=View(size=16))
 
 
 @pytest.fixture(params=["features", "photos"])
@@ -136,12 +130,12 @@ def test_iteration_ends(rows):
 def test_feature_views_drop_and_add_noise():
     x = torch.linspace(1, 9, 4).repeat_interleave(5000).view(4, 5000)
     x[1] *= 2
-    rows = FeatureRows(x, labels(4), CLASSES, dropout=0.3, noise=0.0).with_views(1, 0)
+    rows = FeatureRows(x, labels(4), CLASSES, view=View(dropout=0.3, noise=0.0)).with_views(1, 0)
     view = rows.__getitems__([0, 1, 2, 3])[0]
     kept = view != 0
     assert abs(kept.float().mean().item() - 0.7) < 0.02
     torch.testing.assert_close(view[kept], (x / 0.7)[kept])
-    noisy = FeatureRows(x, labels(4), CLASSES, dropout=0.0, noise=0.5).with_views(1, 0)
+    noisy = FeatureRows(x, labels(4), CLASSES, view=View(dropout=0.0, noise=0.5)).with_views(1, 0)
     added = noisy.__getitems__([0, 1, 2, 3])[0] - x
     assert abs(added.std().item() / (0.5 * x.std(0, correction=0)[0].item()) - 1) < 0.03
 
@@ -155,7 +149,7 @@ def test_feature_rows_refuse():
     x = torch.zeros(4, 2)
     for wrong in ({"dropout": 1.0}, {"dropout": -0.1}, {"noise": -1.0}, {"noise": float("nan")}):
         with pytest.raises(InputError, match=next(iter(wrong))):
-            FeatureRows(x, labels(4), CLASSES, **wrong)
+            FeatureRows(x, labels(4), CLASSES, view=View(**wrong))
     with pytest.raises(InputError, match="features must be 5×D or 5×D×H×W, they are 4×2"):
         FeatureRows(x, labels(5), CLASSES)
 
@@ -178,7 +172,8 @@ def test_images_are_squashed_and_normalised(tmp_path):
         image = Image.new("RGB", size, (255, 0, 51))
         image.save(tmp_path / f"{name}.png")
     paths = [tmp_path / "wide.png", tmp_path / "tall.png"]
-    rows = ImageRows(paths, labels(2), CLASSES, size=8, mean=(0.5, 0.5, 0.2), std=(0.5, 0.25, 1.0))
+    view = View(size=8, mean=(0.5, 0.5, 0.2), std=(0.5, 0.25, 1.0))
+    rows = ImageRows(paths, labels(2), CLASSES, view=view)
     x = rows.__getitems__([0, 1])[0]
     assert x.shape == (2, 3, 8, 8)
     torch.testing.assert_close(x[:, :, 0, 0], torch.tensor([[1.0, -2.0, 0.0]] * 2))
@@ -201,7 +196,8 @@ def test_grey_and_transparent_images_become_rgb(tmp_path):
     for mode in ("L", "RGBA", "P", "1"):
         Image.new(mode, (4, 4)).save(tmp_path / f"{mode}.png")
     paths = [tmp_path / f"{mode}.png" for mode in ("L", "RGBA", "P", "1")]
-    assert ImageRows(paths, labels(4), CLASSES, size=4).__getitems__([0, 1, 2, 3])[0].shape[1] == 3
+    rows = ImageRows(paths, labels(4), CLASSES, view=View(size=4))
+    assert rows.__getitems__([0, 1, 2, 3])[0].shape[1] == 3
 
 
 @pytest.mark.parametrize("views", [0, 1, 3])
@@ -215,17 +211,17 @@ def test_an_image_is_decoded_once(photos, views, monkeypatch):
 
 def test_augmentations(photos):
     for name, changes in (("randaugment", True), ("uda", True), ("none", False)):
-        rows = ImageRows(photos.paths, photos.labels, CLASSES, size=16, augment=name)
+        rows = ImageRows(photos.paths, photos.labels, CLASSES, view=View(size=16, augment=name))
         index = list(range(6))
         view = rows.with_views(1, 3).__getitems__(index)[0]
         assert same(view, rows.plain.__getitems__(index)[0]) != changes
     with pytest.raises(InputError, match="augment: unknown 'randaug'; did you mean 'randaugment'"):
-        ImageRows(photos.paths, photos.labels, CLASSES, augment="randaug")
+        View(augment="randaug")
 
 
 def test_image_rows_refuse(photos, tmp_path):
     with pytest.raises(InputError, match="size"):
-        ImageRows(photos.paths, photos.labels, CLASSES, size=0)
+        View(size=0)
     with pytest.raises(InputError, match="paths must be 6"):
         ImageRows(photos.paths[:2], photos.labels, CLASSES, names=photos.names)
     whole = photos.paths[0].read_bytes()

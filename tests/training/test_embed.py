@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 
 from balancemix.cli import main
-from balancemix.data import load, read_images
+from balancemix.data import View, load, read_images
 from balancemix.data.features import channel_statistics
 from balancemix.data.rows import FeatureRows
 from balancemix.errors import InputError
@@ -58,7 +58,7 @@ def body(**how):
 
 def pixel_rows(photos):
     mean, std = normalisation(BACKBONE)
-    return read_images(photos, size=SIZE, mean=mean, std=std)[0]
+    return read_images(photos, View(size=SIZE, mean=mean, std=std))[0]
 
 
 def test_what_is_stored(photos, embedded):
@@ -203,7 +203,7 @@ def test_training_sees_the_stored_views_and_nothing_else(embedded):
 
 
 def test_stored_views_are_varied_only_if_asked_for(embedded):
-    train = load(embedded, vary_stored=True, dropout=0.5, noise=0.0).train
+    train = load(embedded, View(vary_stored=True, dropout=0.5, noise=0.0)).train
     view = train.with_views(1, 0)[0][0]
     assert 0.2 < (view == 0).float().mean() < 0.9
     assert not Plan().data.vary_stored
@@ -231,7 +231,9 @@ def test_statistics_of_maps():
 
 def test_maps_without_stored_views_are_varied():
     maps = torch.ones(4, 3, 2, 2)
-    rows = FeatureRows(maps, torch.ones(4, 2, dtype=torch.uint8), ["a", "b"], dropout=0.5)
+    rows = FeatureRows(
+        maps, torch.ones(4, 2, dtype=torch.uint8), ["a", "b"], view=View(dropout=0.5)
+    )
     view = rows.with_views(1, 0).__getitems__([0, 1])[0]
     assert sorted(set(view.flatten().tolist())) == [0, 2]
     assert build_model(classes=2, features=3, head="linear")(maps).shape == (4, 2)

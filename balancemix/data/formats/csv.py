@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from balancemix.data import images
-from balancemix.data.rows import IMAGENET_MEAN, IMAGENET_STD, Channels, ImageRows
+from balancemix.data.source import ReadOptions, Source
 from balancemix.data.splits import check_classes, check_split
 from balancemix.errors import InputError, listing, suggest
 
@@ -30,32 +30,36 @@ class Entry:
     split: str | None
 
 
-def read(
-    folder: Path,
-    *,
-    size: int = 224,
-    augment: str = "randaugment",
-    mean: Channels = IMAGENET_MEAN,
-    std: Channels = IMAGENET_STD,
-    skip_bad: bool = False,
-) -> tuple[ImageRows, list[str] | None]:
+def recognise(path: Path) -> str | None:
+    """Say whether a folder holds labels.csv.
+
+    >>> recognise(Path("nowhere"))
+    """
+    return "it holds labels.csv" if (path / "labels.csv").is_file() else None
+
+
+def read(path: Path, options: ReadOptions) -> Source:
     """Read images and labels, and the split named for each row, if any is.
 
     Classes are the lines of `classes.txt`, or else all labels in sorted order. Images that cannot
     be read are an error that names them; `skip_bad` goes on without them.
     """
-    file = folder / "labels.csv"
+    file = path / "labels.csv"
     entries = read_entries(file)
-    classes = read_classes(folder / "classes.txt", file, entries)
-    entries, paths = _usable(file, entries, skip_bad)
+    classes = read_classes(path / "classes.txt", file, entries)
+    entries, paths = _usable(file, entries, options.skip_bad)
     column = {name: k for k, name in enumerate(classes)}
-    labels = torch.zeros(len(entries), len(classes), dtype=torch.uint8)
+    given = torch.zeros(len(entries), len(classes), dtype=torch.int8)
     for i, entry in enumerate(entries):
-        labels[i, [column[label] for label in entry.labels]] = 1
-    names = [entry.image for entry in entries]
-    rows = ImageRows(paths, labels, classes, names, size=size, augment=augment, mean=mean, std=std)
-    splits = [entry.split for entry in entries if entry.split is not None]
-    return rows, splits or None
+        given[i, [column[label] for label in entry.labels]] = 1
+    return Source(
+        path=path,
+        classes=classes,
+        names=[entry.image for entry in entries],
+        given=given,
+        split=[entry.split for entry in entries if entry.split is not None] or None,
+        images=paths,
+    )
 
 
 def read_entries(file: Path) -> list[Entry]:
