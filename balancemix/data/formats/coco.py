@@ -104,13 +104,17 @@ def _read_part(file: Path) -> tuple[dict[int, str], list[str], Tensor]:
     categories: dict[int, str] = {}
     for where, number, name in _entries(file, content, "categories", "id", "name"):
         if categories.setdefault(number, name) is not name:
-            raise InputError(f"{file}: {where}: its id {number} is that of another one")
+            raise InputError(
+                f"{file}: {where}: id {number} is used twice; give each category its own id"
+            )
     check_classes(str(file), list(categories.values()))
     row: dict[int, int] = {}
     names: list[str] = []
     for where, number, name in _entries(file, content, "images", "id", "file_name"):
         if row.setdefault(number, len(names)) != len(names):
-            raise InputError(f"{file}: {where}: its id {number} is that of another one")
+            raise InputError(
+                f"{file}: {where}: id {number} is used twice; give each image its own id"
+            )
         names.append(name)
     column = {number: k for k, number in enumerate(categories)}
     found = []
