@@ -30,9 +30,10 @@ from PIL import Image
 
 from balancemix.data import images
 from balancemix.data.formats import coco, deepfashion
+from balancemix.data.formats.csv import write_table
 from balancemix.data.source import ReadOptions, present, read_lines
 from balancemix.errors import InputError, listing
-from balancemix.files import joined, write_csv, write_whole
+from balancemix.files import write_whole
 from balancemix.progress import progress
 
 LISTS = Path(__file__).resolve().parent / "subsets"
@@ -158,18 +159,17 @@ def rebuild(name: str, source: Path, out: Path) -> int:
         )
     chosen = [row for row in rows if row is not None]
     _check(source, [paths[row] for row in chosen])
-    lines = []
     with progress("resize", len(members)) as show:
         for member, row in zip(members, chosen, strict=True):
             path = out / "images" / member.name
             if not path.exists():
                 small = shrink(images.decode(paths[row]), name)
                 write_whole(path, lambda draft, small=small: _save(draft, small, name))
-            labels = joined(found.given[row].tolist(), found.classes)
-            lines.append((member.name, labels, member.split))
             show.advance()
-    write_csv(out / "labels.csv", ("image", "labels", "split"), lines)
-    return len(lines)
+    columns = {"split": [member.split for member in members]}
+    names = [member.name for member in members]
+    write_table(out / "labels.csv", names, found.given[chosen], found.classes, columns)
+    return len(members)
 
 
 def _save(draft: Path, image: Image.Image, name: str) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from balancemix.data.rows import Rows
-from balancemix.data.source import Source
+from balancemix.data.source import ReadOptions, Source
 from balancemix.errors import InputError, listing, suggest
 from balancemix.labels.classes import class_counts
 
@@ -77,7 +77,7 @@ def divide(
     rows: Rows,
     split: Sequence[str] | None,
     *,
-    holdout: float = 0.2,
+    holdout: float = ReadOptions.holdout,
     seed: int = 0,
 ) -> Splits:
     """Divide rows by the split named for each, or, where there is none, at random.

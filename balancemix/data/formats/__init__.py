@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
+
+from torch import Tensor
 
 from balancemix.data.formats import builtin, coco, csv, deepfashion, npz, voc
 from balancemix.data.source import ReadOptions, Source
@@ -25,6 +27,16 @@ class Format(Protocol):
 
     def read(self, path: Path, options: ReadOptions) -> Source:
         """Read all that the files say, and decode no image."""
+
+
+@runtime_checkable
+class WritableFormat(Format, Protocol):
+    """A format that can be written, to a file of its ending."""
+
+    ENDING: str
+
+    def write(self, source: Source, given: Tensor, out: Path) -> None:
+        """Write what the source says with other labels, and change nothing else."""
 
 
 # The first to recognise a path reads it: a labels.csv comes before what a folder holds besides.
@@ -65,3 +77,15 @@ def find_format(path: Path) -> Format:
         return csv
     state = "is of no known kind" if path.exists() else "is not there"
     raise InputError(f"data {str(path)!r} {state}; {suggest(str(path), KNOWN)}")
+
+
+def find_writer(out: Path) -> WritableFormat:
+    """Choose the format that writes a file of that name.
+
+    >>> find_writer(Path("noisy.csv")).ENDING
+    '.csv'
+    """
+    writers = {f.ENDING: f for f in all_formats().values() if isinstance(f, WritableFormat)}
+    if out.suffix not in writers:
+        raise InputError(f"--out {out}: must end in {' or '.join(writers)}")
+    return writers[out.suffix]

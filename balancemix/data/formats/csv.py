@@ -6,17 +6,20 @@ import csv
 import io
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from balancemix.data import images
 from balancemix.data.source import ReadOptions, Source
 from balancemix.data.splits import check_classes, check_split
 from balancemix.errors import InputError, listing, suggest
+from balancemix.files import write_csv, write_whole
 
+ENDING = ".csv"  # of what `write` writes
 HEADER = "begin it with image,labels or image,labels,split"
 
 
@@ -59,7 +62,85 @@ def read(path: Path, options: ReadOptions) -> Source:
         given=given,
         split=[entry.split for entry in entries if entry.split is not None] or None,
         images=paths,
+        origin=file.read_bytes(),
     )
+
+
+def write(source: Source, given: Tensor, out: Path) -> None:
+    """Write labels.csv with other labels; rows whose labels stay are kept byte for byte.
+
+    Data of another format becomes image,labels[,split]. Rows that were left out stay out.
+    """
+    if not isinstance(source.origin, bytes):
+        columns = {} if source.split is None else {"split": source.split}
+        write_table(out, source.names, given, source.classes, columns)
+        return
+    cells = label_cells(given, source.classes)
+    same = (given == source.given).all(1).tolist()
+    place = {name: i for i, name in enumerate(source.names)}
+    records = _records(source.origin.decode("utf-8"))
+    first, text = next(records)
+    header = [name.strip().lstrip("\ufeff") for name in first]
+    added = source.split is not None and "split" not in header
+    written = [_record([*first, "split"], text) if added else text]
+    for record, text in records:
+        i = place.get(dict(zip(header, record, strict=False)).get("image", "").strip())
+        if i is None:  # a row of empty cells, or of an image that cannot be read
+            written += [text] if not added and not any(map(str.strip, record)) else []
+            continue
+        if added or not same[i]:
+            record[header.index("labels")] = cells[i]
+            text = _record([*record, source.split[i]] if added and source.split else record, text)
+        written.append(text)
+    content = "".join(written).encode("utf-8")
+    write_whole(out, lambda draft: draft.write_bytes(content))
+
+
+def write_table(
+    out: Path,
+    names: Sequence[str],
+    labels: Tensor,
+    classes: Sequence[str],
+    columns: Mapping[str, Sequence[str]],
+) -> None:
+    """Write image,labels and other columns as labels.csv has them; the one place that does."""
+    lines = zip(names, label_cells(labels, classes), *columns.values(), strict=True)
+    write_csv(out, ("image", "labels", *columns), lines)
+
+
+def label_cells(labels: Tensor, classes: Sequence[str]) -> list[str]:
+    """Write the labels of each row as labels.csv has them.
+
+    >>> label_cells(torch.tensor([[1, 0, 1]]), ["cat", "dog", "cup"])
+    ['cat|cup']
+    """
+    if bool((labels < 0).any()):
+        raise InputError("labels.csv cannot say that a label is unknown; write an .npz instead")
+    return [
+        "|".join(name for name, present in zip(classes, row, strict=True) if present)
+        for row in labels.tolist()
+    ]
+
+
+def _records(text: str) -> Iterator[tuple[list[str], str]]:
+    """Take a CSV file apart: the cells of each record, and its text."""
+    taken: list[str] = []
+
+    def lines() -> Iterator[str]:
+        for line in io.StringIO(text, newline=""):
+            taken.append(line)
+            yield line
+
+    for cells in csv.reader(lines()):
+        yield cells, "".join(taken)
+        taken.clear()
+
+
+def _record(cells: list[str], text: str) -> str:
+    """Write a record anew, with the line's end that it had."""
+    out = io.StringIO(newline="")
+    csv.writer(out, lineterminator=text[len(text.rstrip("\r\n")) :]).writerow(cells)
+    return out.getvalue()
 
 
 def read_entries(file: Path) -> list[Entry]:

@@ -4,7 +4,9 @@ truth, and views N×V×D… of augmented images. Large arrays are not read but m
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,13 @@ import torch
 from torch import Tensor
 
 from balancemix.data import images
-from balancemix.data.formats.mapped import map_array
+from balancemix.data.formats.mapped import map_array, write_stored
 from balancemix.data.source import ReadOptions, Source
 from balancemix.data.splits import check_classes, check_split
 from balancemix.errors import InputError, listing
 
 Array = npt.NDArray[Any]
+ENDING = ".npz"  # of what `write` writes
 NAMES = ("features", "labels", "classes", "split", "images", "truth", "views")
 BLOCK = 1024  # rows looked at at once
 
@@ -74,7 +77,35 @@ def read(path: Path, options: ReadOptions) -> Source:
         images=None if names is None else [images.find(path.parent, name) for name in names],
         features=torch.from_numpy(features),
         stored=_views(path, arrays, features),
+        origin=path,
     )
+
+
+def write(source: Source, given: Tensor, out: Path) -> None:
+    """Write the .npz with other labels; arrays that are not asked about stay as they are."""
+    if source.features is None:
+        raise InputError(
+            f"{out}: an .npz holds features, but {source.path} has images; write a .csv, or "
+            "make features of them with `balancemix embed`"
+        )
+    arrays = _arrays(source.origin, None) if isinstance(source.origin, Path) else {}
+    if not arrays:
+        arrays = {"features": source.features.numpy()}
+        if source.stored is not None:
+            arrays["views"] = source.stored.numpy()
+        arrays |= {"classes": np.array(source.classes), "images": np.array(source.names)}
+    kind = arrays["labels"].dtype if "labels" in arrays else np.uint8
+    changed: dict[str, Array] = {"labels": given.numpy().astype(kind)}
+    if source.truth is not None:
+        changed["truth"] = source.truth.numpy()
+    if source.split is not None:
+        changed["split"] = np.array(source.split)
+    if source.facts:
+        changed["facts"] = np.array(json.dumps(source.facts))
+    for name, array in changed.items():
+        if name not in arrays or not np.array_equal(arrays[name], array):
+            arrays[name] = array
+    write_stored(out, arrays)
 
 
 def read_features(path: Path) -> Source:
@@ -97,12 +128,13 @@ def _row_names(count: int) -> list[str]:
     return [f"row {i}" for i in range(count)]
 
 
-def _arrays(file: Path) -> dict[str, Array]:
-    """Read every array that we know; no pickled object is ever opened."""
+def _arrays(file: Path, names: Sequence[str] | None = NAMES) -> dict[str, Array]:
+    """Read every array that we know, or all; no pickled object is ever opened."""
     try:
         # Opened here, since NumPy leaves a file open that turns out to be broken.
         with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            return {name: _array(file, archive, name) for name in NAMES if name in archive}
+            known = list(archive) if names is None else names
+            return {name: _array(file, archive, name) for name in known if name in archive}
     except FileNotFoundError as error:
         raise InputError(f"{file}: no such file") from error
     except Exception as error:  # zip, zlib and NumPy's header parser each raise their own
