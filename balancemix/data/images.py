@@ -80,6 +80,11 @@ def decode(path: Path) -> Image:
         raise InputError(f"{path}: cannot be read as an image ({error}); replace it") from error
 
 
+def read(path: Path, size: int) -> Image:
+    """Read an image file as size×size RGB."""
+    return squash(decode(path), size)
+
+
 def squash(image: Image, size: int) -> Image:
     """Resize to size×size without cropping, with an antialiased bicubic filter.
 

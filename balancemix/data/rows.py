@@ -245,7 +245,10 @@ class ImageRows(Rows):
         self.paths, self.view, self.size = list(paths), view, view.size
         self.draw = images.augmentation(view.augment)
         self.mean, self.std = torch.tensor(view.mean), torch.tensor(view.std)
-        self.store, self.places = cache.Store(self.paths, view.size), list(range(len(self)))
+        self.store, self.places = (
+            cache.Store(self.paths, view.size, images.read),
+            list(range(len(self))),
+        )
 
     def cached(self, kind: str = "auto", folder: Path | None = None) -> Self:
         """Keep squashed images in "memory" or on "disk" (in `folder`), or be "off"; also `subset`s.
@@ -253,7 +256,7 @@ class ImageRows(Rows):
         "auto" is memory if they fit into a quarter of it, else disk if there is room, else off.
         """
         rows = copy.copy(self)
-        rows.store = cache.open_store(kind, self.paths, self.size, folder)
+        rows.store = cache.open_store(kind, self.paths, self.size, images.read, folder)
         rows.places = list(range(len(self)))
         return rows
 
