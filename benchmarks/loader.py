@@ -21,8 +21,8 @@ from torchvision.datasets import ImageFolder
 from torchvision.transforms import v2
 
 from balancemix.data import loading
+from balancemix.data.images import ImageRows
 from balancemix.data.loading import Loader
-from balancemix.data.rows import ImageRows
 from balancemix.data.source import IMAGENET_MEAN, IMAGENET_STD, View
 from balancemix.methods import BCE
 from balancemix.models.classifier import build_model

@@ -17,7 +17,8 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from balancemix import cli, processes
-from balancemix.data.rows import FeatureRows, ImageRows
+from balancemix.data.features import FeatureRows
+from balancemix.data.images import ImageRows
 from balancemix.data.source import View
 from balancemix.labels.noise import parse
 from balancemix.methods import METHODS, BalanceMix

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import torch
 
+from balancemix.data.features import FeatureRows
 from balancemix.data.formats import builtin, find_format, npz
 from balancemix.data.formats import images as image_folder
-from balancemix.data.rows import Batch, FeatureRows, ImageRows, Rows, as_is
+from balancemix.data.images import ImageRows
+from balancemix.data.rows import Batch, Rows, as_is
 from balancemix.data.source import ReadOptions, Source, View, without_missing
 from balancemix.data.splits import Splits, divide, hold_out
 from balancemix.errors import InputError

@@ -1,23 +1,96 @@
-"""Image files: find them, check them, decode them, vary them."""
+"""Rows of image files: found, checked, decoded, resized, varied and normalised."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from balancemix.data.source import Augment
+from balancemix.data import cache
+from balancemix.data.rows import Rows, batch_seed
+from balancemix.data.source import Augment, View
 from balancemix.errors import InputError
+from balancemix.processes import Share
 from balancemix.progress import progress
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 Draw = Callable[[tuple[int, int], torch.Generator], Sequence[Callable[["Image"], "Image"]]]
+
+
+class ImageRows(Rows):
+    """Rows of N image files, squashed to size×size; x is (B, 3, size, size).
+
+    A file is decoded once, however many views; once and for all after `cached`.
+    """
+
+    decodes = True
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        labels: Tensor,
+        classes: Sequence[str],
+        names: Sequence[str] | None = None,
+        truth: Tensor | None = None,
+        view: View = View(),
+    ) -> None:
+        names = [path.name for path in paths] if names is None else names
+        super().__init__(labels, classes, names, truth)
+        if len(paths) != len(self):
+            raise InputError(f"paths must be {len(self)}, as many as names, they are {len(paths)}")
+        self.paths, self.view, self.size = list(paths), view, view.size
+        self.draw = augmentation(view.augment)
+        self.mean, self.std = torch.tensor(view.mean), torch.tensor(view.std)
+        self.store, self.places = (
+            cache.Store(self.paths, view.size, read),
+            list(range(len(self))),
+        )
+
+    def cached(self, kind: str = "auto", folder: Path | None = None) -> Self:
+        """Keep squashed images in "memory" or on "disk" (in `folder`), or be "off"; also `subset`s.
+
+        "auto" is memory if they fit into a quarter of it, else disk if there is room, else off.
+        """
+        rows = copy.copy(self)
+        rows.store = cache.open_store(kind, self.paths, self.size, read, folder)
+        rows.places = list(range(len(self)))
+        return rows
+
+    def image(self, i: int) -> Image:
+        """Return row i as size×size RGB."""
+        return self.store.image(self.places[i])
+
+    def for_workers(self) -> Self:
+        """Leave out what a loading process has no use for; it has the store's paths."""
+        rows = super().for_workers()
+        rows.paths = []
+        return rows
+
+    def _draw(self, share: Share) -> list[Tensor]:
+        batch = [self.image(i) for i in share]
+        views = [batch]
+        if self.views:
+            # A seed for each image: no process has to vary another's to know where its own begin.
+            generator = torch.Generator().manual_seed(batch_seed(self.seed, share.batch))
+            shape = len(share.batch), self.views
+            seeds = share.take(torch.randint(2**62, shape, generator=generator)).T.tolist()
+            views = [varied(batch, self.draw, each) for each in seeds]
+        return [normalise(pixels(view), self.mean, self.std) for view in views]
+
+    def _pick(self, index: Tensor) -> None:
+        self.paths = [self.paths[i] for i in index.tolist()]
+        self.places = [self.places[i] for i in index.tolist()]
+
+    def picture(self, i: int) -> Image | None:
+        """Decode row i at its own size."""
+        return decode(self.paths[i])
 
 
 def find(folder: Path, name: str) -> Path:

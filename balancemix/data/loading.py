@@ -17,7 +17,7 @@ from balancemix.errors import InputError
 # A process that is forked from one with threads (gloo's, CUDA's, OpenMP's) inherits their locks
 # but not the threads that would release them, and may wait for ever. The fork server has none.
 START_METHOD = "forkserver" if sys.platform == "linux" else "spawn"
-PRELOADED = ["balancemix.data.rows", "torchvision.transforms.v2"]  # once, for all processes
+PRELOADED = ["balancemix.data.images", "torchvision.transforms.v2"]  # once, for all processes
 TIMEOUT = 600  # seconds; the slowest disk delivers a batch sooner
 LOOK = 5  # seconds between two looks at whether a silent process is still alive
 

@@ -23,8 +23,9 @@ from torch.utils.data import Dataset
 
 from balancemix.data import images
 from balancemix.data.formats.mapped import Blocks, write_stored
+from balancemix.data.images import ImageRows
 from balancemix.data.loading import Loader
-from balancemix.data.rows import ImageRows, batch_seed
+from balancemix.data.rows import batch_seed
 from balancemix.errors import InputError
 from balancemix.models.fold import folded
 from balancemix.progress import progress

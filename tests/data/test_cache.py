@@ -12,8 +12,8 @@ from PIL import Image
 
 from balancemix.data import ReadOptions, View, load
 from balancemix.data.cache import Kept, Store
+from balancemix.data.images import ImageRows
 from balancemix.data.loading import Loader
-from balancemix.data.rows import ImageRows
 from balancemix.errors import InputError
 
 CLASSES = ["cat", "dog"]

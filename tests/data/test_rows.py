@@ -5,8 +5,10 @@ from PIL import Image
 from torch import Tensor
 
 from balancemix.data import images, uda
+from balancemix.data.features import FeatureRows
+from balancemix.data.images import ImageRows
 from balancemix.data.loading import Loader
-from balancemix.data.rows import FeatureRows, ImageRows, Rows, batch_seed
+from balancemix.data.rows import Rows, batch_seed
 from balancemix.data.source import IMAGENET_MEAN, IMAGENET_STD, View
 from balancemix.errors import InputError
 

@@ -9,8 +9,7 @@ from PIL import Image
 
 from balancemix.cli import main
 from balancemix.data import View, load, read_images
-from balancemix.data.features import channel_statistics
-from balancemix.data.rows import FeatureRows
+from balancemix.data.features import FeatureRows, channel_statistics
 from balancemix.errors import InputError
 from balancemix.models.classifier import build_embedder, build_model, normalisation
 from balancemix.plan.plan import Plan

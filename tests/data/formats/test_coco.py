@@ -11,7 +11,7 @@ from PIL import Image
 from balancemix.cli import main
 from balancemix.data import ReadOptions, View, load
 from balancemix.data.formats import coco
-from balancemix.data.rows import ImageRows
+from balancemix.data.images import ImageRows
 from balancemix.errors import InputError
 from balancemix.labels.classes import class_groups, imbalance
 from tests.conftest import SHARED

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from balancemix.data import ReadOptions, load
-from balancemix.data.rows import FeatureRows
+from balancemix.data.features import FeatureRows
 from balancemix.errors import InputError
 
 ARRAYS = {

@@ -10,7 +10,8 @@ from PIL import Image
 
 from balancemix.data import ReadOptions, View, load
 from balancemix.data.formats.csv import read_entries
-from balancemix.data.rows import ImageRows, Rows
+from balancemix.data.images import ImageRows
+from balancemix.data.rows import Rows
 from balancemix.data.splits import divide
 from balancemix.errors import InputError
 
