@@ -52,7 +52,7 @@ def main() -> None:
 def speed(rows: ImageRows, folder: Path) -> float:
     """Compare images per second, epochs of the two in turn."""
     torch.set_num_threads(1)
-    # The reference squashes before it varies, as we do: the other order takes half as long again.
+    # The reference resizes before it varies, as we do: the other order takes half as long again.
     transform = v2.Compose(
         [
             v2.Resize((SIZE, SIZE)),

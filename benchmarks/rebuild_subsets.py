@@ -124,13 +124,13 @@ def bits(key: str) -> Bits:
 
 
 def shrink(image: Image.Image, name: str) -> Image.Image:
-    """Squash to 160 × 160 (COCO), or make the short side 160 (DeepFashion).
+    """Resize to 160 × 160 (COCO), or make the short side 160 (DeepFashion).
 
     >>> shrink(Image.new("RGB", (300, 200)), "deepfashion").size
     (240, 160)
     """
     if name == "coco160":
-        return images.squash(image, SIDE)
+        return images.resize(image, SIDE)
     scale = SIDE / min(image.size)
     size = (round(image.width * scale), round(image.height * scale))
     return image.resize(size, Image.Resampling.BICUBIC)

@@ -14,7 +14,7 @@ from balancemix.data.formats import images as image_folder
 from balancemix.data.images import ImageRows
 from balancemix.data.rows import Batch, Rows, as_is
 from balancemix.data.source import ReadOptions, Source, View, without_missing
-from balancemix.data.splits import Splits, divide, hold_out
+from balancemix.data.splits import Splits, hold_out, split
 from balancemix.errors import InputError
 
 __all__ = [
@@ -47,11 +47,11 @@ def load(data: str | Path, view: View = View(), options: ReadOptions = ReadOptio
     where = str(source.path)
     rows = rows_of(source, view)
     if isinstance(rows, ImageRows):
-        rows = rows.cached(options.cache)  # before they are divided: all splits share one store
+        rows = rows.cached(options.cache)  # before they are split: all splits share one store
     if source.split is None:
-        split = hold_out(where, len(source), options.holdout, options.seed)
-        source = replace(source, split=split)
-    return replace(divide(where, rows, source.split), source=source)
+        drawn = hold_out(where, len(source), options.holdout, options.seed)
+        source = replace(source, split=drawn)
+    return replace(split(where, rows, source.split), source=source)
 
 
 def read(data: str | Path, options: ReadOptions = ReadOptions()) -> Source:

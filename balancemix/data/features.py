@@ -55,8 +55,8 @@ class FeatureRows(Rows):
         check_stored(stored, features.shape)
         self.view, self.pictures = view, pictures
         self.stored, self.stored_row = stored, torch.arange(len(self))
-        self.varied = stored is None or view.vary_stored
-        self.features, self.spread = features, self._spread(features)
+        self.augments = stored is None or view.vary_stored
+        self.features, self.feature_std = features, self._feature_std(features)
 
     def _draw(self, share: Share) -> list[Tensor]:
         x = self.features[list(share)].float()
@@ -66,29 +66,28 @@ class FeatureRows(Rows):
         if self.stored is not None:
             row = self.stored_row[list(share)]
             seen = draw_stored(self.stored, row, self.views, share, generator)
-            return [self._vary(x, share, generator) for x in seen] if self.varied else seen
-        return [self._vary(x, share, generator) for _ in range(self.views)]
+            return [self._augment(x, share, generator) for x in seen] if self.augments else seen
+        return [self._augment(x, share, generator) for _ in range(self.views)]
 
-    def _vary(self, x: Tensor, share: Share, generator: torch.Generator) -> Tensor:
+    def _augment(self, x: Tensor, share: Share, generator: torch.Generator) -> Tensor:
         shape = len(share.batch), *x.shape[1:]
         kept = share.take(torch.rand(shape, generator=generator)) >= self.view.dropout
         noise = share.take(torch.randn(shape, generator=generator))
-        return (
-            (x * kept).div_(1 - self.view.dropout).add_(noise.mul_(self.view.noise * self.spread))
-        )
+        noise = noise.mul_(self.view.noise * self.feature_std)
+        return (x * kept).div_(1 - self.view.dropout).add_(noise)
 
     def _pick(self, index: Tensor) -> None:
         self.features = take(self.features, index)
         self.stored_row = self.stored_row[index]
-        self.spread = self._spread(self.features)
+        self.feature_std = self._feature_std(self.features)
         if isinstance(self.pictures, Tensor):
             self.pictures = self.pictures[index]
         elif self.pictures is not None:
             self.pictures = [self.pictures[i] for i in index.tolist()]
 
-    def _spread(self, features: Tensor) -> Tensor:
+    def _feature_std(self, features: Tensor) -> Tensor:
         """Compute the standard deviation of D features, in a shape that fits x; 0 if not used."""
-        if not self.varied:
+        if not self.augments:
             return torch.zeros(())
         if features.ndim == 4:
             return channel_statistics(features)[1].view(-1, 1, 1)

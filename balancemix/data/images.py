@@ -1,4 +1,4 @@
-"""Rows of image files: found, checked, decoded, resized, varied and normalised."""
+"""Rows of image files: found, checked, decoded, resized, augmented and normalised."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Draw = Callable[[tuple[int, int], torch.Generator], Sequence[Callable[["Image"],
 
 
 class ImageRows(Rows):
-    """Rows of N image files, squashed to size×size; x is (B, 3, size, size).
+    """Rows of N image files, resized to size×size; x is (B, 3, size, size).
 
     A file is decoded once, however many views; once and for all after `cached`.
     """
@@ -54,7 +54,7 @@ class ImageRows(Rows):
         )
 
     def cached(self, kind: str = "auto", folder: Path | None = None) -> Self:
-        """Keep squashed images in "memory" or on "disk" (in `folder`), or be "off"; also `subset`s.
+        """Keep resized images in "memory" or on "disk" (in `folder`), or be "off"; also `subset`s.
 
         "auto" is memory if they fit into a quarter of it, else disk if there is room, else off.
         """
@@ -62,6 +62,11 @@ class ImageRows(Rows):
         rows.store = cache.open_store(kind, self.paths, self.size, read, folder)
         rows.places = list(range(len(self)))
         return rows
+
+    @property
+    def kept(self) -> bool:
+        """Whether images are decoded once and for all."""
+        return self.store.keeps
 
     def image(self, i: int) -> Image:
         """Return row i as size×size RGB."""
@@ -77,11 +82,11 @@ class ImageRows(Rows):
         batch = [self.image(i) for i in share]
         views = [batch]
         if self.views:
-            # A seed for each image: no process has to vary another's to know where its own begin.
+            # A seed for each image: no process augments another's to know where its own begin.
             generator = torch.Generator().manual_seed(batch_seed(self.seed, share.batch))
             shape = len(share.batch), self.views
             seeds = share.take(torch.randint(2**62, shape, generator=generator)).T.tolist()
-            views = [varied(batch, self.draw, each) for each in seeds]
+            views = [augment(batch, self.draw, each) for each in seeds]
         return [normalise(pixels(view), self.mean, self.std) for view in views]
 
     def _pick(self, index: Tensor) -> None:
@@ -103,20 +108,20 @@ def find(folder: Path, name: str) -> Path:
     return inside if not (folder / name).is_file() and inside.is_file() else folder / name
 
 
-def complaints(paths: Sequence[Path]) -> list[str | None]:
+def problems(paths: Sequence[Path]) -> list[str | None]:
     """Say of each image why it cannot be read, or None."""
     found = []
     with progress("checking images", len(paths)) as show:
         for path in paths:
-            found.append(complaint(path))
+            found.append(problem(path))
             show.advance()
     return found
 
 
-def complaint(path: Path) -> str | None:
+def problem(path: Path) -> str | None:
     """Say why an image cannot be read, or None; reads little more than the header.
 
-    >>> complaint(Path("nowhere/cat.jpg"))
+    >>> problem(Path("nowhere/cat.jpg"))
     'missing'
     """
     from PIL import Image
@@ -155,14 +160,14 @@ def decode(path: Path) -> Image:
 
 def read(path: Path, size: int) -> Image:
     """Read an image file as size×size RGB."""
-    return squash(decode(path), size)
+    return resize(decode(path), size)
 
 
-def squash(image: Image, size: int) -> Image:
+def resize(image: Image, size: int) -> Image:
     """Resize to size×size without cropping, with an antialiased bicubic filter.
 
     >>> from PIL import Image
-    >>> squash(Image.new("RGB", (40, 20)), 8).size
+    >>> resize(Image.new("RGB", (40, 20)), 8).size
     (8, 8)
     """
     from PIL import Image
@@ -197,7 +202,7 @@ def normalise(x: Tensor, mean: Tensor, std: Tensor) -> Tensor:
 
 
 def augmentation(name: Augment) -> Draw:
-    """Name what draws, for an image of a size, the operations that vary it.
+    """Name what draws, for an image of a size, the operations that augment it.
 
     Images stay PIL's uint8: on a CPU its operations take less than half the time of those on
     tensors (`benchmarks/views.py`).
@@ -216,8 +221,8 @@ def augmentation(name: Augment) -> Draw:
     return _nothing
 
 
-def varied(images: Sequence[Image], draw: Draw, seeds: Sequence[int]) -> list[Image]:
-    """Vary each image by the random numbers of its own seed."""
+def augment(images: Sequence[Image], draw: Draw, seeds: Sequence[int]) -> list[Image]:
+    """Augment each image by the random numbers of its own seed."""
     generator = torch.Generator()
     # All are drawn before any is applied: calls of torch between those of Pillow slow both down.
     drawn = [

@@ -95,6 +95,11 @@ class Rows(Dataset[tuple[Input, int]]):
         raise NotImplementedError
 
     @property
+    def kept(self) -> bool:
+        """Whether a row takes long only once."""
+        return False
+
+    @property
     def plain(self) -> Self:
         """The same rows without augmentation."""
         return self.with_views(0, 0)

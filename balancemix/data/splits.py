@@ -72,26 +72,26 @@ def check_classes(where: str, classes: Sequence[str]) -> None:
         raise InputError(f"{where}: class names repeated: {listing(repeated)}; give each one once")
 
 
-def divide(
+def split(
     source: str,
     rows: Rows,
-    split: Sequence[str] | None,
+    names: Sequence[str] | None,
     *,
     holdout: float = ReadOptions.holdout,
     seed: int = 0,
 ) -> Splits:
-    """Divide rows by the split named for each, or, where there is none, at random.
+    """Split rows by the name given for each, or, where there is none, at random.
 
     Scored on is `test`, or else `val`, or else `valid`. Warns of classes that no row trains. A
     truth that may be unknown in places (int8) is for scoring alone: the training rows lose it.
 
     >>> rows = Rows(torch.eye(3, dtype=torch.uint8).repeat(2, 1), ["a", "b", "c"])
-    >>> len(divide("here", rows, ["train"] * 4 + ["val"] * 2).test)
+    >>> len(split("here", rows, ["train"] * 4 + ["val"] * 2).test)
     2
     """
-    if split is None:
-        split = hold_out(source, len(rows), holdout, seed)
-    found = {name: [i for i, value in enumerate(split) if value == name] for name in NAMES}
+    if names is None:
+        names = hold_out(source, len(rows), holdout, seed)
+    found = {name: [i for i, value in enumerate(names) if value == name] for name in NAMES}
     parts = {name: rows.subset(torch.tensor(i)) for name, i in found.items() if i}
     if "train" not in parts:
         raise InputError(f"{source}: no rows to train on; give some of them the split 'train'")
@@ -106,8 +106,8 @@ def divide(
         )
     empty = (class_counts(parts["train"].labels) == 0).nonzero().flatten().tolist()
     if empty:
-        names = listing([repr(rows.classes[k]) for k in empty])
-        warnings.warn(f"{source}: no training row has the class {names}", stacklevel=3)
+        missing = listing([repr(rows.classes[k]) for k in empty])
+        warnings.warn(f"{source}: no training row has the class {missing}", stacklevel=3)
     return Splits(parts["train"], scored, parts)
 
 

@@ -29,8 +29,8 @@ class DataPlan:
     """Where the rows come from and how they are shown to the model.
 
     path: `digits`, a folder with labels.csv or of COCO, VOC or DeepFashion, or an .npz file. size:
-    images are squashed to size × size pixels. augment: what makes a view of an image. cache: where
-    squashed images are kept; auto is memory if a quarter of it will do, else disk, else off.
+    images are resized to size × size pixels. augment: what makes a view of an image. cache: where
+    resized images are kept; auto is memory if a quarter of it will do, else disk, else off.
     feature_dropout, feature_noise: what makes a view of a feature row; where views were stored by
     `embed`, one of these is the view, and with vary_stored it is varied as well. holdout: share
     scored on where the data names no split. score: on the test rows or, to choose settings by, on

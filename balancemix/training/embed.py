@@ -36,7 +36,7 @@ Array = npt.NDArray[Any]
 BLOCK = 1024  # rows copied at once
 
 
-class Shots(Dataset[Tensor]):
+class ImageViews(Dataset[Tensor]):
     """Of each row the plain image and its views: (1 + V, 3, size, size), uint8, of one decoding."""
 
     def __init__(self, rows: ImageRows, views: int, seed: int) -> None:
@@ -45,14 +45,14 @@ class Shots(Dataset[Tensor]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def for_workers(self) -> Shots:
+    def for_workers(self) -> ImageViews:
         """Leave out what a loading process has no use for."""
-        return Shots(self.rows.for_workers(), self.views, self.seed)
+        return ImageViews(self.rows.for_workers(), self.views, self.seed)
 
     def __getitem__(self, i: int) -> Tensor:
         image = self.rows.image(i)
         seeds = [batch_seed(self.seed, [i, view]) for view in range(self.views)]
-        views = images.varied([image] * self.views, self.rows.draw, seeds)
+        views = images.augment([image] * self.views, self.rows.draw, seeds)
         return images.pixels([image, *views])
 
 
@@ -94,13 +94,13 @@ def embed(
     store = RowFile(working_file(out), about, (1 + views, *shape), np.float16)
     done = len(store) if len(store) == len(rows) else len(store) // batch_size * batch_size
     store.cut(done)
-    shots = Shots(rows, views, seed)
+    data = ImageViews(rows, views, seed)
     left = range(done, len(rows))
     batches = [list(left[i : i + batch_size]) for i in range(0, len(left), batch_size)]
     with progress("embed", len(left)) as show:
         if done:
             show.line(f"embed: goes on at row {done:,} of {len(rows):,}")
-        for said in _forward(body, rows, _loader(shots, batches, workers, device), device):
+        for said in _forward(body, rows, _loader(data, batches, workers, device), device):
             store.append(said)
             show.advance(len(said))
     written = store.array()
@@ -115,12 +115,12 @@ def working_file(out: Path) -> Path:
 
 
 def _loader(
-    shots: Shots, batches: list[list[int]], workers: int | None, device: torch.device | str
+    data: ImageViews, batches: list[list[int]], workers: int | None, device: torch.device | str
 ) -> Loader:
     if workers is None:
         workers = min(8, max((os.cpu_count() or 2) - 1, 1))
     pinned = torch.device(device).type == "cuda"
-    return Loader(shots, batches, workers if batches else 0, pinned=pinned)
+    return Loader(data, batches, workers if batches else 0, pinned=pinned)
 
 
 def _forward(
@@ -129,12 +129,12 @@ def _forward(
     """Feed all images of a batch with all their views at once: (B, 1 + V, D, …), float16."""
     mean, std = rows.mean.to(device), rows.std.to(device)
     with torch.inference_mode():
-        for shots in batches:
-            x = shots.flatten(0, 1).to(device, non_blocking=True)
+        for views in batches:
+            x = views.flatten(0, 1).to(device, non_blocking=True)
             said = body(images.normalise(x, mean, std)).half()
             if not said.isfinite().all():
                 raise InputError("the backbone's features do not fit float16; choose another one")
-            yield said.unflatten(0, shots.shape[:2]).cpu().numpy()
+            yield said.unflatten(0, views.shape[:2]).cpu().numpy()
 
 
 def _features(written: Array) -> dict[str, Blocks]:

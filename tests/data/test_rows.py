@@ -77,23 +77,23 @@ def test_plain_has_no_randomness(rows):
 
 
 def test_views_depend_on_seed_and_batch_alone(rows):
-    varied = rows.with_views(2, 7)
-    first = varied.__getitems__([0, 4])[0]
+    augmented = rows.with_views(2, 7)
+    first = augmented.__getitems__([0, 4])[0]
     torch.manual_seed(123)
     state = torch.get_rng_state()
-    assert same(varied.__getitems__([0, 4])[0], first)
+    assert same(augmented.__getitems__([0, 4])[0], first)
     assert torch.equal(torch.get_rng_state(), state)
-    assert not same(varied.__getitems__([4, 0])[0], [view.flip(0) for view in first])
+    assert not same(augmented.__getitems__([4, 0])[0], [view.flip(0) for view in first])
     assert not same(rows.with_views(2, 8).__getitems__([0, 4])[0], first)
 
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")
 def test_views_do_not_depend_on_workers(rows):
-    varied = rows.with_views(2, 7)
+    augmented = rows.with_views(2, 7)
     batches = [[0, 4], [5, 1], [2, 2], [3]]
-    expected = [varied.__getitems__(index) for index in batches]
+    expected = [augmented.__getitems__(index) for index in batches]
     for workers in (0, 1, 2):
-        found = list(Loader(varied, batches, workers))
+        found = list(Loader(augmented, batches, workers))
         assert all(same(x, y) for (x, _), (y, _) in zip(found, expected, strict=True))
         assert [index.tolist() for _, index in found] == batches
 
@@ -144,7 +144,7 @@ def test_feature_views_drop_and_add_noise():
 
 def test_noise_is_measured_on_the_rows_there_are(features):
     part = features.subset(torch.arange(8))
-    torch.testing.assert_close(part.spread, features.features[:8].float().std(0, correction=0))
+    torch.testing.assert_close(part.feature_std, features.features[:8].float().std(0, correction=0))
 
 
 def test_feature_rows_refuse():
@@ -169,7 +169,7 @@ def test_pictures_of_features(features, tmp_path):
     assert FeatureRows(torch.zeros(2, 2), labels(2), CLASSES).picture(0) is None
 
 
-def test_images_are_squashed_and_normalised(tmp_path):
+def test_images_are_resized_and_normalised(tmp_path):
     for name, size in (("wide", (64, 16)), ("tall", (16, 64))):
         image = Image.new("RGB", size, (255, 0, 51))
         image.save(tmp_path / f"{name}.png")
@@ -235,7 +235,7 @@ def test_image_rows_refuse(photos, tmp_path):
 def test_uda_leaves_a_quarter_alone_and_never_changes_the_original():
     image = Image.effect_noise((24, 24), 60).convert("RGB")
     before = image.tobytes()
-    views = images.varied([image] * 800, uda.draw, range(800))
+    views = images.augment([image] * 800, uda.draw, range(800))
     assert image.tobytes() == before
     assert {(view.size, view.mode) for view in views} == {((24, 24), "RGB")}
     untouched = sum(view.tobytes() == before for view in views) / 800

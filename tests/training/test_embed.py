@@ -83,15 +83,15 @@ def test_what_is_stored(photos, embedded):
 def test_a_view_is_the_seed_s_the_row_s_and_its_own(photos, embedded):
     rows = pixel_rows(photos)
     state = torch.get_rng_state()
-    shots = embed.Shots(rows, VIEWS, 5)[7]
+    views = embed.ImageViews(rows, VIEWS, 5)[7]
     assert torch.equal(torch.get_rng_state(), state)
-    assert torch.equal(embed.Shots(rows, 1, 5)[7], shots[:2])  # however many there are
-    assert not torch.equal(embed.Shots(rows, 1, 6)[7][1], shots[1])
-    x = (shots.float() / 255 - rows.mean.view(3, 1, 1)) / rows.std.view(3, 1, 1)
+    assert torch.equal(embed.ImageViews(rows, 1, 5)[7], views[:2])  # however many there are
+    assert not torch.equal(embed.ImageViews(rows, 1, 6)[7][1], views[1])
+    x = (views.float() / 255 - rows.mean.view(3, 1, 1)) / rows.std.view(3, 1, 1)
     with torch.no_grad():
         said = body()(x)
-    views = torch.from_numpy(arrays(embedded)["views"][7]).float()
-    torch.testing.assert_close(views, said[1:], atol=1e-3, rtol=1e-3)
+    stored = torch.from_numpy(arrays(embedded)["views"][7]).float()
+    torch.testing.assert_close(stored, said[1:], atol=1e-3, rtol=1e-3)
 
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")

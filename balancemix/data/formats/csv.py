@@ -218,12 +218,12 @@ def _usable(file: Path, entries: list[Entry], skip: bool) -> tuple[list[Entry], 
     """Check every image before training does, so that one run shows all that is wrong."""
     kept, paths, bad = [], [], []
     found = [images.find(file.parent, entry.image) for entry in entries]
-    for entry, path, complaint in zip(entries, found, images.complaints(found), strict=True):
-        if complaint is None:
+    for entry, path, problem in zip(entries, found, images.problems(found), strict=True):
+        if problem is None:
             kept.append(entry)
             paths.append(path)
         else:
-            bad.append(f"{entry.image!r} (row {entry.row}, {complaint})")
+            bad.append(f"{entry.image!r} (row {entry.row}, {problem})")
     if bad:
         message = f"{file}: {len(bad)} of {len(entries)} images cannot be read: {listing(bad)}"
         if not skip or not kept:

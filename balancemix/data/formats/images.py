@@ -30,11 +30,11 @@ def _images(folder: Path, skip_bad: bool) -> list[Path]:
     found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in ENDINGS)
     if not found:
         raise InputError(f"{folder}: holds no image ({', '.join(sorted(ENDINGS))})")
-    complaints = dict(zip(found, images.complaints(found), strict=True))
-    bad = [f"{path.name!r} ({why})" for path, why in complaints.items() if why is not None]
+    problems = dict(zip(found, images.problems(found), strict=True))
+    bad = [f"{path.name!r} ({why})" for path, why in problems.items() if why is not None]
     if bad:
         message = f"{folder}: {len(bad)} of {len(found)} images cannot be read: {listing(bad)}"
         if not skip_bad or len(bad) == len(found):
             raise InputError(f"{message}; repair them, or pass --skip-bad to go on without")
         warnings.warn(f"{message}; left out", stacklevel=3)
-    return [path for path, why in complaints.items() if why is None]
+    return [path for path, why in problems.items() if why is None]

@@ -12,7 +12,7 @@ from balancemix.data import ReadOptions, View, load
 from balancemix.data.formats.csv import read_entries
 from balancemix.data.images import ImageRows
 from balancemix.data.rows import Rows
-from balancemix.data.splits import divide
+from balancemix.data.splits import split
 from balancemix.errors import InputError
 
 GOOD = """\
@@ -239,7 +239,7 @@ def test_any_bytes_are_read_or_refused(content):
 @given(st.integers(2, 40), st.floats(0.01, 0.99), st.integers(0, 99))
 def test_holdout_takes_every_row_once(count, share, seed):
     labels = torch.ones(count, 2, dtype=torch.uint8)
-    data = divide("here", Rows(labels, ["a", "b"]), None, holdout=share, seed=seed)
+    data = split("here", Rows(labels, ["a", "b"]), None, holdout=share, seed=seed)
     names = [f"row {i}" for i in range(count)]
     assert sorted(data.train.names + data.test.names) == sorted(names)
     assert abs(len(data.test) - share * count) <= 1

@@ -13,7 +13,7 @@ from balancemix.cli import main
 from balancemix.data import ReadOptions, View, load
 from balancemix.data.formats import voc
 from balancemix.data.rows import Rows
-from balancemix.data.splits import divide
+from balancemix.data.splits import split
 from balancemix.errors import InputError
 from balancemix.evaluation import metrics
 from balancemix.labels.classes import imbalance
@@ -208,11 +208,11 @@ def test_unknown_truth_is_for_scoring_alone():
     labels = torch.eye(2, dtype=torch.uint8).repeat(2, 1)
     truth = labels.to(torch.int8)
     rows = Rows(labels, ["a", "b"], truth=truth)
-    data = divide("here", rows, ["train", "train", "val", "test"])
+    data = split("here", rows, ["train", "train", "val", "test"])
     assert data.train.truth is None
     assert data.splits["train"] is data.train
     assert all(data.splits[name].truth is not None for name in ("val", "test"))
-    known = divide("here", rows.with_labels(labels, labels), ["train", "train", "val", "test"])
+    known = split("here", rows.with_labels(labels, labels), ["train", "train", "val", "test"])
     assert known.train.truth is not None
     with pytest.raises(InputError, match=r"labels must be 4×2 uint8, they are 4×2 torch.int8"):
         rows.with_labels(truth, None)
