@@ -15,7 +15,7 @@ from balancemix.models.classifier import build_embedder, build_model, normalisat
 from balancemix.plan.plan import Plan
 from balancemix.training import embed
 from balancemix.training.experiment import make_model, prepare
-from balancemix.training.rowfile import RowFile
+from balancemix.training.partial import PartialArray
 
 BACKBONE = "test_resnet"
 COUNT, SIZE, VIEWS = 11, 32, 3
@@ -77,7 +77,7 @@ def test_what_is_stored(photos, embedded):
     torch.testing.assert_close(
         torch.from_numpy(found["features"]).float(), plain, atol=1e-3, rtol=1e-3
     )
-    assert not embed.working_file(embedded).exists()
+    assert [file.name for file in embedded.parent.iterdir()] == [embedded.name]
 
 
 def test_a_view_is_the_seed_s_the_row_s_and_its_own(photos, embedded):
@@ -100,24 +100,26 @@ def test_killed_and_started_again_it_ends_with_the_same_bytes(
 ):
     out = tmp_path / "x.npz"
     command = ["embed", str(photos), "--out", str(out), *TRY]
-    append = RowFile.append
+    append = PartialArray.append
 
     def killed(self, rows):
-        if len(self) >= 6:
-            with self.path.open("ab") as stream:  # half a batch, and half a row
-                stream.write(rows.tobytes()[: self.bytes * 3 // 2])
+        if self.done >= 6:
+            with self.path.open("r+b") as stream:  # half a batch, and half a row
+                stream.seek(self.begin + self.done * self.row_bytes)
+                stream.write(rows.tobytes()[: self.row_bytes * 3 // 2])
             raise KeyboardInterrupt
         append(self, rows)
 
-    monkeypatch.setattr(RowFile, "append", killed)
+    monkeypatch.setattr(PartialArray, "append", killed)
     assert main(command) == 130
     assert "the same command goes on" in capsys.readouterr().err
     assert not out.exists()
     assert main([*command[:-1], "6"]) == 2
-    assert "was begun otherwise (seed 5, now 6); do as then, or pass --force" in (
-        capsys.readouterr().err
+    assert (
+        "was started with other settings (seed 5, now 6); use the same ones, or pass --force to "
+        "start over" in capsys.readouterr().err
     )
-    monkeypatch.setattr(RowFile, "append", append)
+    monkeypatch.setattr(PartialArray, "append", append)
     assert main([*command, "--workers", "2"]) == 0
     assert "goes on at row 6 of 11" in capsys.readouterr().err
     assert out.read_bytes() == embedded.read_bytes()
