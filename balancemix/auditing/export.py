@@ -15,7 +15,7 @@ from balancemix.training.experiment import load_rows
 
 def export(run: Run, out: Path, above: float) -> tuple[int, int]:
     """Write the data of a run with corrected training labels; count rows and labels changed."""
-    writer = find_writer(out)
+    find_writer(out)  # a wrong name must fail before files are read
     record = run.read_arrays("labels.npz")
     findings = audit_run(run, above)
     labels = corrected(torch.from_numpy(record["given"]), findings)
@@ -32,5 +32,5 @@ def export(run: Run, out: Path, above: float) -> tuple[int, int]:
         )
     given = source.given.clone()
     given[[place[name] for name in names]] = labels.to(given.dtype)
-    writer.write(source, given, out)
+    find_writer(out, source.path).write(source, given, out)
     return len(source), len(findings)

@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> None:
     splits = load(arguments.data, options=ReadOptions(skip_bad=arguments.skip_bad))
     source, given, realised = add_noise(splits, arguments.noise, arguments.seed)
     out = arguments.out or Path("noisy.csv" if source.features is None else "noisy.npz")
-    find_writer(out).write(source, given, out)
+    find_writer(out, source.path).write(source, given, out)
     if arguments.json:
         print(json.dumps(realised, indent=2))
         return

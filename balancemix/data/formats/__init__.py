@@ -79,13 +79,16 @@ def find_format(path: Path) -> Format:
     raise InputError(f"data {str(path)!r} {state}; {suggest(str(path), KNOWN)}")
 
 
-def find_writer(out: Path) -> WritableFormat:
-    """Choose the format that writes a file of that name.
+def find_writer(out: Path, path: Path | None = None) -> WritableFormat:
+    """Choose the format that writes a file of that ending: that of the data at `path`, if it can.
 
     >>> find_writer(Path("noisy.csv")).ENDING
     '.csv'
     """
-    writers = {f.ENDING: f for f in all_formats().values() if isinstance(f, WritableFormat)}
-    if out.suffix not in writers:
-        raise InputError(f"--out {out}: must end in {' or '.join(writers)}")
-    return writers[out.suffix]
+    writers = [each for each in all_formats().values() if isinstance(each, WritableFormat)]
+    fitting = [writer for writer in writers if out.suffix == writer.ENDING]
+    if not fitting:
+        endings = sorted({writer.ENDING for writer in writers})
+        raise InputError(f"--out {out}: must end in {' or '.join(endings)}")
+    own = (writer for writer in fitting if path is not None and writer.recognise(path))
+    return next(own, fitting[0])
