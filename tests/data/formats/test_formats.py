@@ -1,19 +1,26 @@
 """The registry: what is recognised, why, and what other packages add."""
 
+import re
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
+from PIL import Image
 
+from balancemix.cli import main
 from balancemix.data import formats, load
 from balancemix.data.formats import FORMATS, find_format
 from balancemix.data.source import Source
 from balancemix.errors import InputError
+from tests.conftest import ROOT
+from tests.data.formats.contract import check_reading, check_writing
 from tests.data.formats.test_coco import make as make_coco
 from tests.data.formats.test_deepfashion import make as make_deepfashion
 from tests.data.formats.test_voc import make as make_voc
 
+DOCUMENT = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
 LINES = ["a 1 0 train", "b 0 1 train", "c 1 1 test"]
 
 
@@ -41,6 +48,8 @@ def test_each_format_says_why(tmp_path):
     }
     for name, place in places.items():
         assert find_format(place) is FORMATS[name]
+    for name in ("builtin", "coco", "voc", "deepfashion"):
+        check_reading(FORMATS[name], places[name])
 
 
 def test_a_folder_that_is_named_like_built_in_data(tmp_path, monkeypatch):
@@ -95,3 +104,32 @@ def test_a_format_that_cannot_be_loaded_is_named(tmp_path, monkeypatch):
 def test_our_formats_come_first(tmp_path, monkeypatch):
     declare(monkeypatch, "npz", f"{__name__}:Lines")
     assert find_format(tmp_path / "x.npz") is FORMATS["npz"]
+
+
+def test_the_format_of_the_documentation(tmp_path, monkeypatch, capsys):
+    """The example of docs/data.md keeps to the contract, and all commands know it."""
+    code, _ = re.findall(r"```(?:python|toml)\n(.*?)```", DOCUMENT, re.DOTALL)
+    cxr = ModuleType("cxr")
+    exec(compile(code, "docs/data.md", "exec"), vars(cxr))
+    folder = tmp_path / "chest"
+    folder.mkdir()
+    lines = ["image,effusion,nodule"]
+    for i in range(8):
+        Image.new("RGB", (6, 4)).save(folder / f"{i}.png")
+        lines.append(f"{i}.png,{i % 2},{i // 4}")
+    (folder / "findings.csv").write_text("\n".join(lines) + "\n")
+    check_writing(cxr, folder, folder / "findings.csv", tmp_path / "same.csv")
+    monkeypatch.setitem(FORMATS, "cxr", cxr)
+    out = tmp_path / "noisy.csv"
+    assert main(["stats", str(folder)]) == 0
+    assert main(["noise", str(folder), "--noise", "flip:0.3", "--out", str(out)]) == 0
+    assert out.read_text().startswith("image,effusion,nodule\n0.png,")
+    (folder / "findings.csv").write_text("image,effusion,nodule\n0.png,1\n")
+    assert main(["stats", str(folder)]) == 2
+    assert "findings.csv line 2: write an image and a 0 or 1" in capsys.readouterr().err
+
+
+def test_every_format_is_in_the_documentation():
+    for name in ("`digits`", "`labels.csv`", "COCO", "VOC", "DeepFashion", "`.npz`"):
+        assert name in DOCUMENT.partition("## ")[0]
+    assert len(FORMATS) == 6

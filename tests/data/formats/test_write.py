@@ -10,10 +10,11 @@ from PIL import Image
 
 from balancemix.cli import main
 from balancemix.data import ReadOptions, load, read
-from balancemix.data.formats import find_writer
+from balancemix.data.formats import csv, find_writer, npz
 from balancemix.data.formats.mapped import write_stored
 from balancemix.errors import InputError
 from tests.conftest import tiny_arrays
+from tests.data.formats.contract import check_writing
 from tests.data.formats.test_coco import make as make_coco
 
 TABLE = (
@@ -42,10 +43,13 @@ def write(source, given, out):
     return out
 
 
-def test_a_table_is_written_as_it_was_read(folder, tmp_path):
-    source = read(folder)
-    out = write(source, source.given, tmp_path / "same.csv")
-    assert out.read_bytes() == TABLE.encode()
+def test_a_table_keeps_to_the_contract(folder, tmp_path):
+    check_writing(csv, folder, folder / "labels.csv", tmp_path / "same.csv")
+
+
+def test_an_npz_keeps_to_the_contract(tmp_path):
+    write_stored(tmp_path / "x.npz", tiny_arrays())
+    check_writing(npz, tmp_path / "x.npz", tmp_path / "x.npz", tmp_path / "same.npz")
 
 
 @pytest.mark.parametrize(
