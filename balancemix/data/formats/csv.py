@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import os
@@ -75,24 +76,26 @@ def write(source: Source, given: Tensor, out: Path) -> None:
         columns = {} if source.split is None else {"split": source.split}
         write_table(out, source.names, given, source.classes, columns)
         return
-    cells = label_cells(given, source.classes)
-    same = (given == source.given).all(1).tolist()
+    changed = (given != source.given).any(1).tolist()
+    labels = label_cells(given, source.classes)
     place = {name: i for i, name in enumerate(source.names)}
-    records = _records(source.origin.decode("utf-8"))
+    records = _records(source.origin.decode("utf-8-sig"))
     first, text = next(records)
-    header = [name.strip().lstrip("\ufeff") for name in first]
-    added = source.split is not None and "split" not in header
-    written = [_record([*first, "split"], text) if added else text]
-    for record, text in records:
-        i = place.get(dict(zip(header, record, strict=False)).get("image", "").strip())
+    header = [name.strip() for name in first]
+    split = None if "split" in header else source.split  # drawn at random, and now to be kept
+    written = [text if split is None else _record([*first, "split"], text)]
+    for cells, text in records:
+        name = cells[header.index("image")].strip() if any(map(str.strip, cells)) else ""
+        i = place.get(name)
         if i is None:  # a row of empty cells, or of an image that cannot be read
-            written += [text] if not added and not any(map(str.strip, record)) else []
-            continue
-        if added or not same[i]:
-            record[header.index("labels")] = cells[i]
-            text = _record([*record, source.split[i]] if added and source.split else record, text)
-        written.append(text)
-    content = "".join(written).encode("utf-8")
+            written += [text] if not name and split is None else []
+        elif changed[i] or split is not None:
+            cells[header.index("labels")] = labels[i]
+            written.append(_record(cells if split is None else [*cells, split[i]], text))
+        else:
+            written.append(text)
+    mark = codecs.BOM_UTF8 if source.origin.startswith(codecs.BOM_UTF8) else b""
+    content = mark + "".join(written).encode("utf-8")
     write_whole(out, lambda draft: draft.write_bytes(content))
 
 
@@ -137,10 +140,10 @@ def _records(text: str) -> Iterator[tuple[list[str], str]]:
 
 
 def _record(cells: list[str], text: str) -> str:
-    """Write a record anew, with the line's end that it had."""
+    """Write a record again, with the line's end that it had."""
     out = io.StringIO(newline="")
-    csv.writer(out, lineterminator=text[len(text.rstrip("\r\n")) :]).writerow(cells)
-    return out.getvalue()
+    csv.writer(out).writerow(cells)  # ends in CR LF: cells that hold either are quoted
+    return out.getvalue()[:-2] + text[len(text.rstrip("\r\n")) :]
 
 
 def read_entries(file: Path) -> list[Entry]:

@@ -52,6 +52,22 @@ def test_an_npz_keeps_to_the_contract(tmp_path):
     check_writing(npz, tmp_path / "x.npz", tmp_path / "x.npz", tmp_path / "same.npz")
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_quotes_marks_and_ends_of_lines_are_kept(folder, tmp_path, end):
+    lines = [
+        '\ufeff"image","labels"',
+        '"a.png","cat"',
+        "b.png,dog",
+        "c.png,",
+        'd.png,"dog|cat"',
+        "",
+    ]
+    (folder / "labels.csv").write_bytes(end.join(lines).encode())
+    check_writing(csv, folder, folder / "labels.csv", tmp_path / "same.csv")
+    lines[2] = "b.png,cat|dog"
+    assert (tmp_path / "same.csv").read_bytes() == end.join(lines).encode()
+
+
 @pytest.mark.parametrize(
     ("row", "before", "after"),
     [
