@@ -51,12 +51,3 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]
             writer.writerows(rows)
 
     write_whole(path, save)
-
-
-def joined(row: Sequence[int], classes: Sequence[str]) -> str:
-    """Write the labels of a row as labels.csv has them.
-
-    >>> joined([1, 0, 1], ["cat", "dog", "cup"])
-    'cat|cup'
-    """
-    return "|".join(name for name, present in zip(classes, row, strict=True) if present)

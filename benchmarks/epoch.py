@@ -26,7 +26,7 @@ from torch import Tensor
 from turns import Enough, Turn, in_turns
 
 import balancemix.training.fit
-from balancemix.data import FeatureRows, ImageRows, Rows
+from balancemix.data import FeatureRows, ImageRows, Rows, View
 from balancemix.models.classifier import Classifier
 from balancemix.plan.plan import Plan
 from balancemix.progress import progress
@@ -70,7 +70,8 @@ def feature_rows() -> FeatureRows:
 def image_rows(folder: Path) -> ImageRows:
     """Decode the photographs once."""
     paths = sorted(folder.rglob("*.jpg"))
-    rows = ImageRows(paths, random_labels(len(paths)), CLASSES, size=SIZE).cached("memory")
+    rows = ImageRows(paths, random_labels(len(paths)), CLASSES, view=View(size=SIZE))
+    rows = rows.cached("memory")
     for i in range(len(rows)):
         rows.store.image(i)
     return rows

@@ -21,8 +21,9 @@ from torchvision.datasets import ImageFolder
 from torchvision.transforms import v2
 
 from balancemix.data import loading
+from balancemix.data.images import ImageRows
 from balancemix.data.loading import Loader
-from balancemix.data.rows import IMAGENET_MEAN, IMAGENET_STD, ImageRows
+from balancemix.data.source import IMAGENET_MEAN, IMAGENET_STD, View
 from balancemix.methods import BCE
 from balancemix.models.classifier import build_model
 from balancemix.plan.plan import Plan
@@ -38,7 +39,7 @@ def main() -> None:
         folder, kept = Path(name) / "photos", Path(name) / "kept"
         paths = write_photos(folder, PHOTOS)
         labels = (torch.arange(PHOTOS * 80).view(PHOTOS, 80) % 7 == 0).to(torch.uint8)
-        rows = ImageRows(paths, labels, [str(k) for k in range(80)], size=SIZE)
+        rows = ImageRows(paths, labels, [str(k) for k in range(80)], view=View(size=SIZE))
         for kind in ("memory", "disk"):
             ratio = speed(rows.cached(kind, kept), folder)
             report("loader", f"images/s against ImageFolder, {kind}", ratio, ">= 2")
@@ -51,7 +52,7 @@ def main() -> None:
 def speed(rows: ImageRows, folder: Path) -> float:
     """Compare images per second, epochs of the two in turn."""
     torch.set_num_threads(1)
-    # The reference squashes before it varies, as we do: the other order takes half as long again.
+    # The reference resizes before it varies, as we do: the other order takes half as long again.
     transform = v2.Compose(
         [
             v2.Resize((SIZE, SIZE)),

@@ -30,9 +30,10 @@ from PIL import Image
 
 from balancemix.data import images
 from balancemix.data.formats import coco, deepfashion
-from balancemix.data.source import Catalogue, present, read_lines
+from balancemix.data.formats.csv import write_table
+from balancemix.data.source import ReadOptions, present, read_lines
 from balancemix.errors import InputError, listing
-from balancemix.files import joined, write_csv, write_whole
+from balancemix.files import write_whole
 from balancemix.progress import progress
 
 LISTS = Path(__file__).resolve().parent / "subsets"
@@ -66,17 +67,17 @@ def read_list(name: str) -> list[Member]:
     return members
 
 
-def find_coco(catalogue: Catalogue, members: Sequence[Member]) -> list[int | None]:
+def find_coco(paths: Sequence[Path], members: Sequence[Member]) -> list[int | None]:
     """Find the row of each member by the number that COCO gives its image."""
-    rows = {int(path.stem[-12:]): i for i, path in enumerate(catalogue.paths)}
+    rows = {int(path.stem[-12:]): i for i, path in enumerate(paths)}
     return [rows.get(int(member.key)) for member in members]
 
 
-def find_deepfashion(catalogue: Catalogue, members: Sequence[Member]) -> list[int | None]:
+def find_deepfashion(paths: Sequence[Path], members: Sequence[Member]) -> list[int | None]:
     """Find the row whose fingerprint is nearest to each member's, every row once at most."""
     prints = []
-    with progress("fingerprints", len(catalogue.paths)) as show:
-        for path in catalogue.paths:
+    with progress("fingerprints", len(paths)) as show:
+        for path in paths:
             prints.append(bits(fingerprint(images.decode(path))))
             show.advance()
     known = np.stack(prints)  # (N, 128)
@@ -123,13 +124,13 @@ def bits(key: str) -> Bits:
 
 
 def shrink(image: Image.Image, name: str) -> Image.Image:
-    """Squash to 160 × 160 (COCO), or make the short side 160 (DeepFashion).
+    """Resize to 160 × 160 (COCO), or make the short side 160 (DeepFashion).
 
     >>> shrink(Image.new("RGB", (300, 200)), "deepfashion").size
     (240, 160)
     """
     if name == "coco160":
-        return images.squash(image, SIDE)
+        return images.resize(image, SIDE)
     scale = SIDE / min(image.size)
     size = (round(image.width * scale), round(image.height * scale))
     return image.resize(size, Image.Resampling.BICUBIC)
@@ -142,13 +143,14 @@ def rebuild(name: str, source: Path, out: Path) -> int:
     if not reader.recognise(source):
         wanted = "annotations/instances_*.json" if name == "coco160" else "Anno_fine"
         raise InputError(f"{source}: holds no {wanted}; name the folder of the official download")
-    catalogue = reader.read(source)
+    found = reader.read(source, ReadOptions())
+    paths = [source / image for image in found.names]
     # All of DeepFashion is looked at, of COCO what is listed.
     if name == "deepfashion":
-        _check(source, catalogue.paths)
-        rows = find_deepfashion(catalogue, members)
+        _check(source, paths)
+        rows = find_deepfashion(paths, members)
     else:
-        rows = find_coco(catalogue, members)
+        rows = find_coco(paths, members)
     lost = [member.name for member, row in zip(members, rows, strict=True) if row is None]
     if lost:
         raise InputError(
@@ -156,19 +158,18 @@ def rebuild(name: str, source: Path, out: Path) -> int:
             f"{listing(lost)}; is the download whole?"
         )
     chosen = [row for row in rows if row is not None]
-    _check(source, [catalogue.paths[row] for row in chosen])
-    lines = []
+    _check(source, [paths[row] for row in chosen])
     with progress("resize", len(members)) as show:
         for member, row in zip(members, chosen, strict=True):
             path = out / "images" / member.name
             if not path.exists():
-                small = shrink(images.decode(catalogue.paths[row]), name)
+                small = shrink(images.decode(paths[row]), name)
                 write_whole(path, lambda draft, small=small: _save(draft, small, name))
-            labels = joined(catalogue.labels[row].tolist(), catalogue.classes)
-            lines.append((member.name, labels, member.split))
             show.advance()
-    write_csv(out / "labels.csv", ("image", "labels", "split"), lines)
-    return len(lines)
+    columns = {"split": [member.split for member in members]}
+    names = [member.name for member in members]
+    write_table(out / "labels.csv", names, found.given[chosen], found.classes, columns)
+    return len(members)
 
 
 def _save(draft: Path, image: Image.Image, name: str) -> None:

@@ -3,7 +3,7 @@
 A hundred images of 128 pixels in turn with one and the other, the best of several rounds; the views
 are the same (tests/test_randaugment.py). Also against the same operations on tensors, one by one,
 and on all in one batch, for which all would have to be varied alike; and against the whole making
-of a view, from the store of squashed images to normalised pixels.
+of a view, from the store of resized images to normalised pixels.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from photos import report, write_photos
 from torchvision.transforms import v2
 from turns import fastest
 
-from balancemix.data import ImageRows, images
+from balancemix.data import ImageRows, View, images
 from balancemix.training.allocator import keep_freed_memory
 
 ROUNDS = 5
@@ -29,9 +29,10 @@ def main() -> None:
     keep_freed_memory()  # as in training
     with TemporaryDirectory() as name:
         paths = write_photos(Path(name), 100)
-        photos = [images.squash(images.decode(path), 128) for path in paths]
+        photos = [images.resize(images.decode(path), 128) for path in paths]
         labels = torch.ones(len(paths), 1, dtype=torch.uint8)
-        rows = ImageRows(paths, labels, ["photo"], size=128).cached("memory").with_views(1, 0)
+        rows = ImageRows(paths, labels, ["photo"], view=View(size=128)).cached("memory")
+        rows = rows.with_views(1, 0)
         index = list(range(len(rows)))
         rows.__getitems__(index)  # decodes, once
     batch = images.pixels(photos)
@@ -48,7 +49,7 @@ def main() -> None:
 
     seconds = fastest(
         {
-            "ours": lambda: images.varied(photos, draw, range(len(photos))),
+            "ours": lambda: images.augment(photos, draw, range(len(photos))),
             "a whole view of a kept image": lambda: rows.__getitems__(index),
             "torchvision's": lambda: vary(photos),
             "torchvision's on tensors": lambda: vary(tensors),

@@ -25,7 +25,7 @@ from PIL.Image import Image
 
 from balancemix import processes
 from balancemix.data import loading
-from balancemix.data.rows import ImageRows
+from balancemix.data.images import ImageRows
 from tests import together
 
 ROOT = Path(__file__).resolve().parents[1]

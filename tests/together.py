@@ -17,7 +17,9 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from balancemix import cli, processes
-from balancemix.data.rows import FeatureRows, ImageRows
+from balancemix.data.features import FeatureRows
+from balancemix.data.images import ImageRows
+from balancemix.data.source import View
 from balancemix.labels.noise import parse
 from balancemix.methods import METHODS, BalanceMix
 from balancemix.plan.plan import Plan
@@ -75,7 +77,7 @@ def make_photos(folder: Path, count: int, seed: int = 0) -> ImageRows:
     paths = [folder / f"{seed}-{row}.png" for row in range(count)]
     for path, picture in zip(paths, pixels, strict=True):
         Image.fromarray(picture).save(path)
-    photos = ImageRows(paths, like.labels, like.classes, size=16)
+    photos = ImageRows(paths, like.labels, like.classes, view=View(size=16))
     return photos.with_labels(like.labels, like.truth)
 
 

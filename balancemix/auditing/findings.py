@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from balancemix.labels.mixtures import clean_probability, label_loss
+from balancemix.run import Run
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,17 @@ def corrected(given: Tensor, findings: Sequence[Finding]) -> Tensor:
     for finding in findings:
         labels[finding.row, finding.column] = finding.suggested
     return labels
+
+
+def audit_run(run: Run, above: float) -> list[Finding]:
+    """Audit a run's label table."""
+    record = {
+        name: torch.from_numpy(array)
+        for name, array in run.read_arrays("labels.npz").items()
+        if array.dtype.kind in "fiu"
+    }
+    clean = table_clean(record["clean"])
+    return audit(record["given"], record["confidence"], clean, above=above)
 
 
 def table_clean(clean: Tensor) -> Tensor | None:

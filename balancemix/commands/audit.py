@@ -5,11 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from balancemix.auditing.findings import Finding
-    from balancemix.run import Run
 
 DESCRIPTION = """\
 list the labels believed wrong or missing, worst first
@@ -46,14 +41,14 @@ def run(arguments: argparse.Namespace) -> None:
     """Write the findings and show the worst."""
     import torch
 
-    from balancemix.auditing.findings import score
+    from balancemix.auditing.findings import audit_run, score
     from balancemix.commands.show import show_findings
     from balancemix.files import write_csv
     from balancemix.run import Run
 
     run_ = Run.open(arguments.run_directory)
     record = run_.read_arrays("labels.npz")
-    findings = findings_of(run_, arguments.above)
+    findings = audit_run(run_, arguments.above)
     names, classes = record["names"].tolist(), record["classes"].tolist()
     out = arguments.out or run_.path / "findings.csv"
     lines = [
@@ -74,18 +69,3 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         shown = [(*line[:3], *line[5:]) for line in lines[:15]]
         show_findings(shown, (*HEADER[:3], "suspicion", "P(clean)", "confidence"), summary)
-
-
-def findings_of(run_: Run, above: float) -> list[Finding]:
-    """Audit a run's label table."""
-    import torch
-
-    from balancemix.auditing.findings import audit, table_clean
-
-    record = {
-        name: torch.from_numpy(array)
-        for name, array in run_.read_arrays("labels.npz").items()
-        if array.dtype.kind in "fiu"
-    }
-    clean = table_clean(record["clean"])
-    return audit(record["given"], record["confidence"], clean, above=above)

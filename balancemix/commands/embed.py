@@ -51,31 +51,26 @@ def run(arguments: argparse.Namespace) -> None:
     """Embed."""
     import torch
 
-    from balancemix.data import read_images
+    from balancemix.data import ReadOptions, View, read_images
     from balancemix.errors import InputError
     from balancemix.models.classifier import build_embedder, input_size, normalisation
     from balancemix.training.devices import check_device
-    from balancemix.training.embed import embed, working_file
+    from balancemix.training.embed import embed, partial_file
+    from balancemix.training.partial import note_of, remove
 
     name = arguments.backbone
     out = arguments.out or Path(f"{arguments.data.resolve().name}-{name}.npz")
     if out.suffix != ".npz":
         raise InputError(f"--out {out}: must end in .npz")
-    if out.exists() and not working_file(out).exists() and not arguments.force:
+    if out.exists() and not note_of(partial_file(out)).exists() and not arguments.force:
         raise InputError(f"{out}: is there already; pass --force to write it anew")
     if arguments.limit is not None and arguments.limit < 1:
         raise InputError(f"--limit {arguments.limit}: must be at least 1")
     check_device(arguments.device)
     size = arguments.image_size or input_size(name)
     mean, std = normalisation(name)
-    rows, split = read_images(
-        arguments.data,
-        size=size,
-        augment=arguments.augment,
-        mean=mean,
-        std=std,
-        skip_bad=arguments.skip_bad,
-    )
+    view = View(size=size, augment=arguments.augment, mean=mean, std=std)
+    rows, split = read_images(arguments.data, view, ReadOptions(skip_bad=arguments.skip_bad))
     if arguments.limit is not None:
         rows = rows.subset(torch.arange(min(arguments.limit, len(rows))))
         split = split and split[: len(rows)]
@@ -83,7 +78,7 @@ def run(arguments: argparse.Namespace) -> None:
     torch.manual_seed(arguments.seed)  # of random weights, which must be the same when it goes on
     body = build_embedder(name, pooled=not arguments.map, pretrained=pretrained, image_size=size)
     if arguments.force:
-        working_file(out).unlink(missing_ok=True)
+        remove(partial_file(out))
     shape = embed(
         rows,
         body,

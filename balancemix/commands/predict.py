@@ -27,28 +27,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Predict and write."""
-    from balancemix.data import load_unlabelled
-    from balancemix.files import joined, write_arrays, write_csv
+    from balancemix.data import ReadOptions, load_unlabelled
+    from balancemix.data.predictions import write_predictions
     from balancemix.progress import progress
     from balancemix.run import Run
-    from balancemix.training.experiment import trained_model, viewing
+    from balancemix.training.experiment import trained_model, view_of
     from balancemix.training.predict import predict
 
     run_ = Run.open(arguments.run_directory)
     classes = run_.read_arrays("labels.npz")["classes"].tolist()
-    how = {**viewing(run_.plan, arguments.data), "skip_bad": arguments.skip_bad}
-    rows = load_unlabelled(arguments.data, classes, seed=run_.plan.seed, **how)
+    options = ReadOptions(skip_bad=arguments.skip_bad, seed=run_.plan.seed)
+    view = view_of(run_.plan, arguments.data)
+    rows = load_unlabelled(arguments.data, classes, view, options)
     with progress("predict", len(rows)) as show:
         confidence = predict(trained_model(run_, rows), rows.plain, advance=show.advance)
-    if arguments.out.suffix == ".npz":
-        names = {"names": list(rows.names), "classes": classes}
-        write_arrays(arguments.out, {"confidence": confidence.numpy(), **names})
-    else:
-        present = (confidence >= arguments.threshold).int().tolist()
-        numbers = [[f"{value:.4f}" for value in row] for row in confidence.tolist()]
-        lines = [
-            (name, joined(row, classes), *values)
-            for name, row, values in zip(rows.names, present, numbers, strict=True)
-        ]
-        write_csv(arguments.out, ("image", "labels", *classes), lines)
+    write_predictions(arguments.out, rows.names, classes, confidence, arguments.threshold)
     print(f"{arguments.out}: {len(rows):,} rows, {len(classes)} classes")

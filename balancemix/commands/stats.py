@@ -26,36 +26,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Count and print."""
     from balancemix.commands.show import console
-    from balancemix.data import load
-    from balancemix.labels.classes import class_groups, imbalance
+    from balancemix.data import ReadOptions, load
+    from balancemix.data.describe import describe
 
-    rows = load(arguments.data, skip_bad=arguments.skip_bad).named(arguments.split)
-    counts = rows.labels.sum(0)
-    ratios = imbalance(rows.labels)
-    facts = {
-        "rows": len(rows),
-        "classes": len(rows.classes),
-        "positives_per_row": float(rows.labels.sum() / len(rows)),
-        **ratios,
-    }
-    order = counts.argsort(descending=True, stable=True).tolist()
+    options = ReadOptions(skip_bad=arguments.skip_bad)
+    facts = describe(load(arguments.data, options=options).named(arguments.split))
     if arguments.json:
-        positives = {rows.classes[k]: int(counts[k]) for k in order}
-        sizes = {name: len(index) for name, index in class_groups(counts, "auto").items()}
-        print(json.dumps({**facts, "groups": sizes, "positives": positives}, indent=2))
+        print(json.dumps(facts, indent=2))
         return
     out = console()
     out.print(
         f"{facts['rows']:,} rows, {facts['classes']} classes, "
         f"{facts['positives_per_row']:.2f} positives a row"
     )
-    if ratios:
+    if "class_ratio" in facts:
         out.print(
-            f"class imbalance {ratios['class_ratio']:.1f}, "
-            f"positive-negative imbalance {ratios['positive_negative_ratio']:.1f}"
+            f"class imbalance {facts['class_ratio']:.1f}, "
+            f"positive-negative imbalance {facts['positive_negative_ratio']:.1f}"
         )
-    wide = max(len(name) for name in rows.classes)
+    positives = facts["positives"]
+    wide = max(len(name) for name in positives)
     room = max(out.width - wide - 12, 10)
-    for k in order:
-        bar = "█" * round(room * int(counts[k]) / max(int(counts.max()), 1)) or "▏"
-        out.print(f"{rows.classes[k]:<{wide}} {int(counts[k]):>8,}  {bar}", markup=False)
+    for name, count in positives.items():
+        bar = "█" * round(room * count / max(*positives.values(), 1)) or "▏"
+        out.print(f"{name:<{wide}} {count:>8,}  {bar}", markup=False)

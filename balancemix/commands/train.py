@@ -56,7 +56,7 @@ FLAGS: list[tuple[str, str, dict[str, Any]]] = [
     ("--head", "model.head", {"help": "linear, mlp, ml-decoder or query2label"}),
     ("--image-size", "data.size", {"type": int, "help": "side in pixels (default 224)"}),
     ("--augment", "data.augment", {"help": "randaugment (default), uda or none"}),
-    ("--cache", "data.cache", {"help": "keep squashed images in memory or on disk: auto (default), "
+    ("--cache", "data.cache", {"help": "keep resized images in memory or on disk: auto (default), "
                                        "memory, disk, off"}),
     ("--workers", "data.workers", {"type": int, "help": "loading processes"}),
     ("--groups", "data.groups", {"help": "class groups: auto (thirds) or paper"}),

@@ -2,112 +2,113 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from balancemix.data.formats import coco, csv, deepfashion, digits, npz, voc
-from balancemix.data.formats.images import load_unlabelled
-from balancemix.data.rows import (
-    IMAGENET_MEAN,
-    IMAGENET_STD,
-    Batch,
-    Channels,
-    FeatureRows,
-    ImageRows,
-    Rows,
-    as_is,
-)
-from balancemix.data.splits import Splits, divide
-from balancemix.errors import InputError, suggest
+import torch
+
+from balancemix.data.features import FeatureRows
+from balancemix.data.formats import builtin, find_format, npz
+from balancemix.data.formats import images as image_folder
+from balancemix.data.images import ImageRows
+from balancemix.data.rows import Batch, Rows, as_is
+from balancemix.data.source import ReadOptions, Source, View, without_missing
+from balancemix.data.splits import Splits, hold_out, split
+from balancemix.errors import InputError
 
 __all__ = [
+    "BUILT_IN",
     "Batch",
     "FeatureRows",
     "ImageRows",
+    "ReadOptions",
     "Rows",
+    "Source",
     "Splits",
+    "View",
     "as_is",
     "load",
     "load_unlabelled",
+    "read",
     "read_images",
+    "rows_of",
 ]
 
-BUILT_IN = ("digits", "digits:pixels")
-PUBLISHED = ("a folder of COCO", "of VOC", "of DeepFashion")
+BUILT_IN = builtin.NAMES
 
 
-def load(
-    data: str | Path,
-    *,
-    size: int = 224,
-    augment: str = "randaugment",
-    mean: Channels = IMAGENET_MEAN,
-    std: Channels = IMAGENET_STD,
-    dropout: float = 0.1,
-    noise: float = 0.1,
-    vary_stored: bool = False,
-    skip_bad: bool = False,
-    cache: str = "off",
-    unannotated: str = "drop",
-    difficult: str = "ignore",
-    holdout: float = 0.2,
-    seed: int = 0,
-) -> Splits:
+def load(data: str | Path, view: View = View(), options: ReadOptions = ReadOptions()) -> Splits:
     """Load `digits`, `digits:pixels`, a folder with labels.csv, COCO, VOC or DeepFashion, an .npz.
 
-    `size`, `augment`, `mean`, `std` and `skip_bad` are for images, `cache` keeps them squashed (see
-    `ImageRows.cached`), `dropout` and `noise` make the views of features; where views are stored,
-    only with `vary_stored`. `unannotated` images of
-    COCO are dropped or kept, `difficult` objects of VOC are ignored in evaluation or negative.
-    `holdout` is the share of rows to score on where the file names no split; `seed` draws them, and
-    the digits.
+    `view` says how rows are shown, `options` how the files are read.
     """
-    if str(data) in BUILT_IN:
-        pixels = str(data) == "digits:pixels"
-        return digits.load(pixels=pixels, seed=seed, dropout=dropout, noise=noise)
-    path = Path(data).expanduser()
-    rows: Rows
-    if path.is_dir():
-        found, split = read_images(
-            path,
-            size=size,
-            augment=augment,
-            mean=mean,
-            std=std,
-            skip_bad=skip_bad,
-            unannotated=unannotated,
-            difficult=difficult,
-        )
-        rows = found.cached(cache)  # before they are divided: all splits share one store
-    elif path.suffix == ".npz":
-        rows, split = npz.read(path, dropout=dropout, noise=noise, vary_stored=vary_stored)
-    else:
-        known = (*BUILT_IN, "a folder with labels.csv", "an .npz file", *PUBLISHED)
-        state = "is of no known kind" if path.exists() else "is not there"
-        raise InputError(f"data {str(data)!r} {state}; {suggest(str(data), known)}")
-    return divide(str(path), rows, split, holdout=holdout, seed=seed)
+    source = read(data, options)
+    where = str(source.path)
+    rows = rows_of(source, view)
+    if isinstance(rows, ImageRows):
+        rows = rows.cached(options.cache)  # before they are split: all splits share one store
+    if source.split is None:
+        drawn = hold_out(where, len(source), options.holdout, options.seed)
+        source = replace(source, split=drawn)
+    return replace(split(where, rows, source.split), source=source)
+
+
+def read(data: str | Path, options: ReadOptions = ReadOptions()) -> Source:
+    """Read what a data set says, by the first format that recognises it."""
+    path = _path(data)
+    return without_missing(find_format(path).read(path, options), options.skip_bad)
+
+
+def rows_of(source: Source, view: View = View()) -> Rows:
+    """Make rows of what a data set says, in its order."""
+    labelled = source.labels, source.classes, source.names, source.truth, view
+    if source.features is not None:
+        return FeatureRows(source.features, *labelled, stored=source.stored, pictures=source.images)
+    if not isinstance(source.images, list):
+        raise InputError(f"{source.path}: has neither features nor image files")
+    return ImageRows(source.images, *labelled)
 
 
 def read_images(
-    path: Path, *, unannotated: str = "drop", difficult: str = "ignore", **how: Any
+    path: Path, view: View = View(), options: ReadOptions = ReadOptions()
 ) -> tuple[ImageRows, list[str] | None]:
     """Read all images of a folder in its own order, and the split of each, if any is named."""
     if not path.is_dir():
         raise InputError(f"{path}: is no folder; one of images with labels.csv is needed")
-    return _reader(path, unannotated, difficult)(**how)
+    source = read(path, options)
+    rows = rows_of(source, view)
+    if not isinstance(rows, ImageRows):
+        raise InputError(f"{path}: holds features; a folder of images is needed")
+    return rows, source.split
 
 
-def _reader(
-    path: Path, unannotated: str, difficult: str
-) -> Callable[..., tuple[ImageRows, list[str] | None]]:
-    """Recognise what a folder holds; a labels.csv comes first, and is asked for if nothing fits."""
-    if not (path / "labels.csv").is_file():
-        if coco.recognise(path):
-            return coco.read(path, unannotated=unannotated).rows
-        if voc.recognise(path):
-            return voc.read(path, difficult=difficult).rows
-        if deepfashion.recognise(path):
-            return deepfashion.read(path).rows
-    return partial(csv.read, path)
+def load_unlabelled(
+    data: str | Path,
+    classes: Sequence[str],
+    view: View = View(),
+    options: ReadOptions = ReadOptions(),
+) -> Rows:
+    """Load every image below a folder, or the features of an .npz; the labels are left blank.
+
+    The features of digits depend on the seed they were made with: give the run's own.
+    """
+    path = _path(data)
+    if builtin.recognise(path):
+        source = builtin.read(path, options)
+        source = source.subset(source.rows_in("test"))
+    elif path.is_dir():
+        source = image_folder.read(path, options)
+    elif npz.recognise(path) and path.exists():
+        source = npz.read_features(path)
+    else:
+        kinds = "neither a folder of images nor an .npz with features"
+        raise InputError(f"data {str(data)!r} is {kinds}")
+    blank = torch.zeros(len(source), len(classes), dtype=torch.int8)
+    return rows_of(replace(source, classes=list(classes), given=blank), view)
+
+
+def _path(data: str | Path) -> Path:
+    path = Path(data).expanduser()
+    # `./digits` is a folder, though as a path it is named like the built-in data.
+    return path.absolute() if str(path) in BUILT_IN and str(data) not in BUILT_IN else path

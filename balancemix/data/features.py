@@ -1,16 +1,108 @@
-"""Features that stay where they are: views of augmented images, and maps, too large to copy."""
+"""Rows of features: vectors or maps, and the views of augmented images stored beside them.
+
+Stored views and maps may be too large to copy: they stay where they are, in a mapped file.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from balancemix.data import images
+from balancemix.data.rows import Rows, batch_seed
+from balancemix.data.source import View
 from balancemix.errors import InputError
 from balancemix.processes import Share
 
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
 BLOCK = 256  # rows summed up at once
+
+
+class FeatureRows(Rows):
+    """Rows of an N×D feature matrix, or of N×D×H×W maps; x is float32.
+
+    An augmented view drops features by `view.dropout` (the rest grow to match) and adds Gaussian
+    noise of `view.noise` times the feature's standard deviation over all rows. Where views are
+    `stored` (N×V×D…, made from augmented images) it is one of these, another one for each view of a
+    row as long as there are any; `view.vary_stored` then drops and adds noise as well. `pictures`
+    show the rows: N×H×W uint8, or N image files, of which any may be missing.
+    """
+
+    def __init__(
+        self,
+        features: Tensor,
+        labels: Tensor,
+        classes: Sequence[str],
+        names: Sequence[str] | None = None,
+        truth: Tensor | None = None,
+        view: View = View(),
+        *,
+        stored: Tensor | None = None,
+        pictures: Tensor | Sequence[Path] | None = None,
+    ) -> None:
+        super().__init__(labels, classes, names, truth)
+        if features.ndim not in (2, 4) or len(features) != len(self):
+            found = "×".join(map(str, features.shape))
+            raise InputError(
+                f"features must be {len(self)}×D or {len(self)}×D×H×W, they are {found}"
+            )
+        check_stored(stored, features.shape)
+        self.view, self.pictures = view, pictures
+        self.stored, self.stored_row = stored, torch.arange(len(self))
+        self.augments = stored is None or view.vary_stored
+        self.features, self.feature_std = features, self._feature_std(features)
+
+    def _draw(self, share: Share) -> list[Tensor]:
+        x = self.features[list(share)].float()
+        if not self.views:
+            return [x]
+        generator = torch.Generator().manual_seed(batch_seed(self.seed, share.batch))
+        if self.stored is not None:
+            row = self.stored_row[list(share)]
+            seen = draw_stored(self.stored, row, self.views, share, generator)
+            return [self._augment(x, share, generator) for x in seen] if self.augments else seen
+        return [self._augment(x, share, generator) for _ in range(self.views)]
+
+    def _augment(self, x: Tensor, share: Share, generator: torch.Generator) -> Tensor:
+        shape = len(share.batch), *x.shape[1:]
+        kept = share.take(torch.rand(shape, generator=generator)) >= self.view.dropout
+        noise = share.take(torch.randn(shape, generator=generator))
+        noise = noise.mul_(self.view.noise * self.feature_std)
+        return (x * kept).div_(1 - self.view.dropout).add_(noise)
+
+    def _pick(self, index: Tensor) -> None:
+        self.features = take(self.features, index)
+        self.stored_row = self.stored_row[index]
+        self.feature_std = self._feature_std(self.features)
+        if isinstance(self.pictures, Tensor):
+            self.pictures = self.pictures[index]
+        elif self.pictures is not None:
+            self.pictures = [self.pictures[i] for i in index.tolist()]
+
+    def _feature_std(self, features: Tensor) -> Tensor:
+        """Compute the standard deviation of D features, in a shape that fits x; 0 if not used."""
+        if not self.augments:
+            return torch.zeros(())
+        if features.ndim == 4:
+            return channel_statistics(features)[1].view(-1, 1, 1)
+        blocks = torch.split(features, 256, dim=1)  # a block at a time: float16 files are large
+        return torch.cat([block.float().std(0, correction=0) for block in blocks])
+
+    def picture(self, i: int) -> Image | None:
+        """Show what the features of row i were made from, if it is at hand."""
+        if self.pictures is None:
+            return None
+        if isinstance(self.pictures, Tensor):
+            from PIL import Image
+
+            return Image.fromarray(self.pictures[i].numpy())
+        return images.decode(self.pictures[i]) if self.pictures[i].is_file() else None
 
 
 def check_stored(stored: Tensor | None, features: Sequence[int]) -> None:

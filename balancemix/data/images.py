@@ -1,16 +1,21 @@
-"""Image files: find them, check them, decode them, vary them."""
+"""Rows of image files: found, checked, decoded, resized, augmented and normalised."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from balancemix.errors import InputError, suggest
+from balancemix.data import cache
+from balancemix.data.rows import Rows, batch_seed
+from balancemix.data.source import Augment, View
+from balancemix.errors import InputError
+from balancemix.processes import Share
 from balancemix.progress import progress
 
 if TYPE_CHECKING:
@@ -18,7 +23,79 @@ if TYPE_CHECKING:
 
 Draw = Callable[[tuple[int, int], torch.Generator], Sequence[Callable[["Image"], "Image"]]]
 
-AUGMENTATIONS = ("randaugment", "uda", "none")
+
+class ImageRows(Rows):
+    """Rows of N image files, resized to size×size; x is (B, 3, size, size).
+
+    A file is decoded once, however many views; once and for all after `cached`.
+    """
+
+    decodes = True
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        labels: Tensor,
+        classes: Sequence[str],
+        names: Sequence[str] | None = None,
+        truth: Tensor | None = None,
+        view: View = View(),
+    ) -> None:
+        names = [path.name for path in paths] if names is None else names
+        super().__init__(labels, classes, names, truth)
+        if len(paths) != len(self):
+            raise InputError(f"paths must be {len(self)}, as many as names, they are {len(paths)}")
+        self.paths, self.view, self.size = list(paths), view, view.size
+        self.draw = augmentation(view.augment)
+        self.mean, self.std = torch.tensor(view.mean), torch.tensor(view.std)
+        self.store, self.places = (
+            cache.Store(self.paths, view.size, read),
+            list(range(len(self))),
+        )
+
+    def cached(self, kind: str = "auto", folder: Path | None = None) -> Self:
+        """Keep resized images in "memory" or on "disk" (in `folder`), or be "off"; also `subset`s.
+
+        "auto" is memory if they fit into a quarter of it, else disk if there is room, else off.
+        """
+        rows = copy.copy(self)
+        rows.store = cache.open_store(kind, self.paths, self.size, read, folder)
+        rows.places = list(range(len(self)))
+        return rows
+
+    @property
+    def kept(self) -> bool:
+        """Whether images are decoded once and for all."""
+        return self.store.keeps
+
+    def image(self, i: int) -> Image:
+        """Return row i as size×size RGB."""
+        return self.store.image(self.places[i])
+
+    def for_workers(self) -> Self:
+        """Leave out what a loading process has no use for; it has the store's paths."""
+        rows = super().for_workers()
+        rows.paths = []
+        return rows
+
+    def _draw(self, share: Share) -> list[Tensor]:
+        batch = [self.image(i) for i in share]
+        views = [batch]
+        if self.views:
+            # A seed for each image: no process augments another's to know where its own begin.
+            generator = torch.Generator().manual_seed(batch_seed(self.seed, share.batch))
+            shape = len(share.batch), self.views
+            seeds = share.take(torch.randint(2**62, shape, generator=generator)).T.tolist()
+            views = [augment(batch, self.draw, each) for each in seeds]
+        return [normalise(pixels(view), self.mean, self.std) for view in views]
+
+    def _pick(self, index: Tensor) -> None:
+        self.paths = [self.paths[i] for i in index.tolist()]
+        self.places = [self.places[i] for i in index.tolist()]
+
+    def picture(self, i: int) -> Image | None:
+        """Decode row i at its own size."""
+        return decode(self.paths[i])
 
 
 def find(folder: Path, name: str) -> Path:
@@ -31,20 +108,20 @@ def find(folder: Path, name: str) -> Path:
     return inside if not (folder / name).is_file() and inside.is_file() else folder / name
 
 
-def complaints(paths: Sequence[Path]) -> list[str | None]:
+def problems(paths: Sequence[Path]) -> list[str | None]:
     """Say of each image why it cannot be read, or None."""
     found = []
     with progress("checking images", len(paths)) as show:
         for path in paths:
-            found.append(complaint(path))
+            found.append(problem(path))
             show.advance()
     return found
 
 
-def complaint(path: Path) -> str | None:
+def problem(path: Path) -> str | None:
     """Say why an image cannot be read, or None; reads little more than the header.
 
-    >>> complaint(Path("nowhere/cat.jpg"))
+    >>> problem(Path("nowhere/cat.jpg"))
     'missing'
     """
     from PIL import Image
@@ -81,11 +158,16 @@ def decode(path: Path) -> Image:
         raise InputError(f"{path}: cannot be read as an image ({error}); replace it") from error
 
 
-def squash(image: Image, size: int) -> Image:
+def read(path: Path, size: int) -> Image:
+    """Read an image file as size×size RGB."""
+    return resize(decode(path), size)
+
+
+def resize(image: Image, size: int) -> Image:
     """Resize to size×size without cropping, with an antialiased bicubic filter.
 
     >>> from PIL import Image
-    >>> squash(Image.new("RGB", (40, 20)), 8).size
+    >>> resize(Image.new("RGB", (40, 20)), 8).size
     (8, 8)
     """
     from PIL import Image
@@ -119,8 +201,8 @@ def normalise(x: Tensor, mean: Tensor, std: Tensor) -> Tensor:
     return result
 
 
-def augmentation(name: str) -> Draw:
-    """Name what draws, for an image of a size, the operations that vary it.
+def augmentation(name: Augment) -> Draw:
+    """Name what draws, for an image of a size, the operations that augment it.
 
     Images stay PIL's uint8: on a CPU its operations take less than half the time of those on
     tensors (`benchmarks/views.py`).
@@ -136,13 +218,11 @@ def augmentation(name: str) -> Draw:
         from balancemix.data import uda
 
         return uda.draw
-    if name == "none":
-        return _nothing
-    raise InputError(f"augment: unknown {name!r}; {suggest(name, AUGMENTATIONS)}")
+    return _nothing
 
 
-def varied(images: Sequence[Image], draw: Draw, seeds: Sequence[int]) -> list[Image]:
-    """Vary each image by the random numbers of its own seed."""
+def augment(images: Sequence[Image], draw: Draw, seeds: Sequence[int]) -> list[Image]:
+    """Augment each image by the random numbers of its own seed."""
     generator = torch.Generator()
     # All are drawn before any is applied: calls of torch between those of Pillow slow both down.
     drawn = [

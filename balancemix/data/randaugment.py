@@ -3,7 +3,7 @@
 torchvision looks into the arguments of every call for something to vary, works out the strengths
 of an operation anew and draws between operations: three tenths of the time of a view
 (`benchmarks/views.py`). Here the operations are its own, and so are the draws, but strengths are
-settled beforehand, and all is drawn before anything is applied (`images.varied`).
+settled beforehand, and all is drawn before anything is applied (`images.augment`).
 """
 
 from __future__ import annotations

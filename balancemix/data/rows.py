@@ -1,4 +1,4 @@
-"""The rows that training reads: features or images, with their labels kept beside them."""
+"""The rows that training reads: inputs by their number, with the labels kept beside them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ import copy
 import hashlib
 from array import array
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from balancemix.data import cache, images
-from balancemix.data.features import channel_statistics, check_stored, draw_stored, take
 from balancemix.errors import InputError
 from balancemix.processes import Share
 
@@ -23,10 +20,6 @@ if TYPE_CHECKING:
 
 Input = Tensor | list[Tensor]  # x, or one x per view where there are two or more
 Batch = tuple[Input, Tensor]  # x, index
-Channels = tuple[float, float, float]
-
-IMAGENET_MEAN: Channels = (0.485, 0.456, 0.406)
-IMAGENET_STD: Channels = (0.229, 0.224, 0.225)
 
 
 def as_is(batch: Batch) -> Batch:
@@ -102,6 +95,11 @@ class Rows(Dataset[tuple[Input, int]]):
         raise NotImplementedError
 
     @property
+    def kept(self) -> bool:
+        """Whether a row takes long only once."""
+        return False
+
+    @property
     def plain(self) -> Self:
         """The same rows without augmentation."""
         return self.with_views(0, 0)
@@ -140,161 +138,3 @@ class Rows(Dataset[tuple[Input, int]]):
     def picture(self, i: int) -> Image | None:
         """Show row i, if there is anything to show."""
         return None
-
-
-class FeatureRows(Rows):
-    """Rows of an N×D feature matrix, or of N×D×H×W maps; x is float32.
-
-    An augmented view drops each feature with probability `dropout` (the rest grow to match) and
-    adds Gaussian noise of `noise` times the feature's standard deviation over all rows. Where views
-    are `stored` (N×V×D…, made from augmented images) it is one of these, another one for each view
-    of a row as long as there are any; `vary_stored` then drops and adds noise as well. `pictures`
-    show the rows: N×H×W uint8, or N image files, of which any may be missing.
-    """
-
-    def __init__(
-        self,
-        features: Tensor,
-        labels: Tensor,
-        classes: Sequence[str],
-        names: Sequence[str] | None = None,
-        truth: Tensor | None = None,
-        *,
-        dropout: float = 0.1,
-        noise: float = 0.1,
-        stored: Tensor | None = None,
-        vary_stored: bool = False,
-        pictures: Tensor | Sequence[Path] | None = None,
-    ) -> None:
-        super().__init__(labels, classes, names, truth)
-        if features.ndim not in (2, 4) or len(features) != len(self):
-            found = "×".join(map(str, features.shape))
-            raise InputError(
-                f"features must be {len(self)}×D or {len(self)}×D×H×W, they are {found}"
-            )
-        check_stored(stored, features.shape)
-        if not 0 <= dropout < 1:
-            raise InputError(f"dropout must be in [0, 1), it is {dropout}")
-        if not 0 <= noise < float("inf"):
-            raise InputError(f"noise must be 0 or more, it is {noise}")
-        self.dropout, self.noise, self.pictures = dropout, noise, pictures
-        self.stored, self.stored_row = stored, torch.arange(len(self))
-        self.varied = stored is None or vary_stored
-        self.features, self.spread = features, self._spread(features)
-
-    def _draw(self, share: Share) -> list[Tensor]:
-        x = self.features[list(share)].float()
-        if not self.views:
-            return [x]
-        generator = torch.Generator().manual_seed(batch_seed(self.seed, share.batch))
-        if self.stored is not None:
-            row = self.stored_row[list(share)]
-            seen = draw_stored(self.stored, row, self.views, share, generator)
-            return [self._vary(x, share, generator) for x in seen] if self.varied else seen
-        return [self._vary(x, share, generator) for _ in range(self.views)]
-
-    def _vary(self, x: Tensor, share: Share, generator: torch.Generator) -> Tensor:
-        shape = len(share.batch), *x.shape[1:]
-        kept = share.take(torch.rand(shape, generator=generator)) >= self.dropout
-        noise = share.take(torch.randn(shape, generator=generator))
-        return (x * kept).div_(1 - self.dropout).add_(noise.mul_(self.noise * self.spread))
-
-    def _pick(self, index: Tensor) -> None:
-        self.features = take(self.features, index)
-        self.stored_row = self.stored_row[index]
-        self.spread = self._spread(self.features)
-        if isinstance(self.pictures, Tensor):
-            self.pictures = self.pictures[index]
-        elif self.pictures is not None:
-            self.pictures = [self.pictures[i] for i in index.tolist()]
-
-    def _spread(self, features: Tensor) -> Tensor:
-        """Compute the standard deviation of D features, in a shape that fits x; 0 if not used."""
-        if not self.varied:
-            return torch.zeros(())
-        if features.ndim == 4:
-            return channel_statistics(features)[1].view(-1, 1, 1)
-        blocks = torch.split(features, 256, dim=1)  # a block at a time: float16 files are large
-        return torch.cat([block.float().std(0, correction=0) for block in blocks])
-
-    def picture(self, i: int) -> Image | None:
-        """Show what the features of row i were made from, if it is at hand."""
-        if self.pictures is None:
-            return None
-        if isinstance(self.pictures, Tensor):
-            from PIL import Image
-
-            return Image.fromarray(self.pictures[i].numpy())
-        return images.decode(self.pictures[i]) if self.pictures[i].is_file() else None
-
-
-class ImageRows(Rows):
-    """Rows of N image files, squashed to size×size; x is (B, 3, size, size).
-
-    A file is decoded once, however many views; once and for all after `cached`. `augment` is
-    "randaugment", "uda" or "none"; `mean` and `std` of the channels are in units of 0 to 1.
-    """
-
-    decodes = True
-
-    def __init__(
-        self,
-        paths: Sequence[Path],
-        labels: Tensor,
-        classes: Sequence[str],
-        names: Sequence[str] | None = None,
-        truth: Tensor | None = None,
-        *,
-        size: int = 224,
-        augment: str = "randaugment",
-        mean: Channels = IMAGENET_MEAN,
-        std: Channels = IMAGENET_STD,
-    ) -> None:
-        names = [path.name for path in paths] if names is None else names
-        super().__init__(labels, classes, names, truth)
-        if len(paths) != len(self):
-            raise InputError(f"paths must be {len(self)}, as many as names, they are {len(paths)}")
-        if size < 1:
-            raise InputError(f"size must be at least 1 pixel, it is {size}")
-        self.paths, self.size, self.draw = list(paths), size, images.augmentation(augment)
-        self.mean, self.std = torch.tensor(mean), torch.tensor(std)
-        self.store, self.places = cache.Store(self.paths, size), list(range(len(self)))
-
-    def cached(self, kind: str = "auto", folder: Path | None = None) -> Self:
-        """Keep squashed images in "memory" or on "disk" (in `folder`), or be "off"; also `subset`s.
-
-        "auto" is memory if they fit into a quarter of it, else disk if there is room, else off.
-        """
-        rows = copy.copy(self)
-        rows.store = cache.open_store(kind, self.paths, self.size, folder)
-        rows.places = list(range(len(self)))
-        return rows
-
-    def image(self, i: int) -> Image:
-        """Return row i as size×size RGB."""
-        return self.store.image(self.places[i])
-
-    def for_workers(self) -> Self:
-        """Leave out what a loading process has no use for; it has the store's paths."""
-        rows = super().for_workers()
-        rows.paths = []
-        return rows
-
-    def _draw(self, share: Share) -> list[Tensor]:
-        batch = [self.image(i) for i in share]
-        views = [batch]
-        if self.views:
-            # A seed for each image: no process has to vary another's to know where its own begin.
-            generator = torch.Generator().manual_seed(batch_seed(self.seed, share.batch))
-            shape = len(share.batch), self.views
-            seeds = share.take(torch.randint(2**62, shape, generator=generator)).T.tolist()
-            views = [images.varied(batch, self.draw, each) for each in seeds]
-        return [images.normalise(images.pixels(view), self.mean, self.std) for view in views]
-
-    def _pick(self, index: Tensor) -> None:
-        self.paths = [self.paths[i] for i in index.tolist()]
-        self.places = [self.places[i] for i in index.tolist()]
-
-    def picture(self, i: int) -> Image | None:
-        """Decode row i at its own size."""
-        return images.decode(self.paths[i])

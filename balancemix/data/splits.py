@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from balancemix.data.rows import Rows
+from balancemix.data.source import ReadOptions, Source
 from balancemix.errors import InputError, listing, suggest
 from balancemix.labels.classes import class_counts
 
@@ -19,11 +20,15 @@ HELD_OUT = "held-out"  # training rows that are only scored on; no file names th
 
 @dataclass(frozen=True)
 class Splits:
-    """`train` to learn from and `test` to score on; `splits` holds all rows by name of split."""
+    """`train` to learn from and `test` to score on; `splits` holds all rows by name of split.
+
+    `source` is what they were read from, with the split of each of its rows.
+    """
 
     train: Rows
     test: Rows
     splits: dict[str, Rows]
+    source: Source | None = None
 
     @property
     def classes(self) -> list[str]:
@@ -38,10 +43,11 @@ class Splits:
 
     def held_out(self, share: float, seed: int) -> Splits:
         """Score on a random `share` of the training rows, which train no longer."""
-        split = _hold_out("the training rows", len(self.train), share, seed)
+        split = hold_out("the training rows", len(self.train), share, seed)
         parts = ([i for i, name in enumerate(split) if name == part] for part in ("train", "test"))
         kept, held = (self.train.subset(torch.tensor(index)) for index in parts)
-        return Splits(kept, held, {**self.splits, "train": kept, HELD_OUT: held})
+        splits = {**self.splits, "train": kept, HELD_OUT: held}
+        return replace(self, train=kept, test=held, splits=splits)
 
 
 def check_split(where: str, name: str) -> None:
@@ -66,26 +72,26 @@ def check_classes(where: str, classes: Sequence[str]) -> None:
         raise InputError(f"{where}: class names repeated: {listing(repeated)}; give each one once")
 
 
-def divide(
+def split(
     source: str,
     rows: Rows,
-    split: Sequence[str] | None,
+    names: Sequence[str] | None,
     *,
-    holdout: float = 0.2,
+    holdout: float = ReadOptions.holdout,
     seed: int = 0,
 ) -> Splits:
-    """Divide rows by the split named for each, or, where there is none, at random.
+    """Split rows by the name given for each, or, where there is none, at random.
 
     Scored on is `test`, or else `val`, or else `valid`. Warns of classes that no row trains. A
     truth that may be unknown in places (int8) is for scoring alone: the training rows lose it.
 
     >>> rows = Rows(torch.eye(3, dtype=torch.uint8).repeat(2, 1), ["a", "b", "c"])
-    >>> len(divide("here", rows, ["train"] * 4 + ["val"] * 2).test)
+    >>> len(split("here", rows, ["train"] * 4 + ["val"] * 2).test)
     2
     """
-    if split is None:
-        split = _hold_out(source, len(rows), holdout, seed)
-    found = {name: [i for i, value in enumerate(split) if value == name] for name in NAMES}
+    if names is None:
+        names = hold_out(source, len(rows), holdout, seed)
+    found = {name: [i for i, value in enumerate(names) if value == name] for name in NAMES}
     parts = {name: rows.subset(torch.tensor(i)) for name, i in found.items() if i}
     if "train" not in parts:
         raise InputError(f"{source}: no rows to train on; give some of them the split 'train'")
@@ -100,12 +106,17 @@ def divide(
         )
     empty = (class_counts(parts["train"].labels) == 0).nonzero().flatten().tolist()
     if empty:
-        names = listing([repr(rows.classes[k]) for k in empty])
-        warnings.warn(f"{source}: no training row has the class {names}", stacklevel=3)
+        missing = listing([repr(rows.classes[k]) for k in empty])
+        warnings.warn(f"{source}: no training row has the class {missing}", stacklevel=3)
     return Splits(parts["train"], scored, parts)
 
 
-def _hold_out(source: str, count: int, share: float, seed: int) -> list[str]:
+def hold_out(source: str, count: int, share: float, seed: int) -> list[str]:
+    """Name the split of each of `count` rows, a random `share` of which is scored on.
+
+    >>> sorted(hold_out("here", 5, 0.2, 0))
+    ['test', 'train', 'train', 'train', 'train']
+    """
     if not 0 < share < 1:
         raise InputError(f"holdout must be between 0 and 1, it is {share}")
     if count < 2:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from balancemix.data.source import ReadOptions, View
 from balancemix.errors import InputError, suggest
 from balancemix.labels import noise
 from balancemix.methods import METHODS, BalanceMix, Method
@@ -28,8 +29,8 @@ class DataPlan:
     """Where the rows come from and how they are shown to the model.
 
     path: `digits`, a folder with labels.csv or of COCO, VOC or DeepFashion, or an .npz file. size:
-    images are squashed to size × size pixels. augment: what makes a view of an image. cache: where
-    squashed images are kept; auto is memory if a quarter of it will do, else disk, else off.
+    images are resized to size × size pixels. augment: what makes a view of an image. cache: where
+    resized images are kept; auto is memory if a quarter of it will do, else disk, else off.
     feature_dropout, feature_noise: what makes a view of a feature row; where views were stored by
     `embed`, one of these is the view, and with vary_stored it is varied as well. holdout: share
     scored on where the data names no split. score: on the test rows or, to choose settings by, on
@@ -40,18 +41,18 @@ class DataPlan:
     """
 
     path: str = "digits"
-    size: int = 224
-    augment: Literal["randaugment", "uda", "none"] = "randaugment"
+    size: int = View.size
+    augment: Literal["randaugment", "uda", "none"] = View.augment
     cache: Literal["auto", "memory", "disk", "off"] = "auto"
-    feature_dropout: float = 0.1
-    feature_noise: float = 0.1
-    vary_stored: bool = False
-    holdout: float = 0.2
+    feature_dropout: float = View.dropout
+    feature_noise: float = View.noise
+    vary_stored: bool = View.vary_stored
+    holdout: float = ReadOptions.holdout
     score: Literal["test", "held-out"] = "test"
     groups: Literal["auto", "paper"] = "auto"
-    skip_bad: bool = False
-    unannotated: Literal["drop", "keep"] = "drop"
-    difficult: Literal["ignore", "negative"] = "ignore"
+    skip_bad: bool = ReadOptions.skip_bad
+    unannotated: Literal["drop", "keep"] = ReadOptions.unannotated
+    difficult: Literal["ignore", "negative"] = ReadOptions.difficult
     workers: int | None = None
 
 

@@ -1,17 +1,16 @@
 """embed(): what a frozen backbone makes of every image, and of some augmented views of each.
 
-A pass over the images that is paid once; after it training reads numbers. Rows go to a working
-file beside the output as they are made. A view depends on the seed, the row and its own number
-alone, and a job that goes on does so at the beginning of a batch: however often it was killed, at
-the end the same bytes are there.
+A pass over the images that is paid once; after it training reads numbers. Rows go to a partial
+array beside the output as they are made. A view depends on the seed, the row and its own number
+alone, and a job resumes at the beginning of a batch: however often it was killed, at the end the
+same bytes are there.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,20 +21,19 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from balancemix.data import images
-from balancemix.data.formats.mapped import Blocks, write_stored
-from balancemix.data.loading import Loader
-from balancemix.data.rows import ImageRows, batch_seed
+from balancemix.data.formats.mapped import write_stored
+from balancemix.data.images import ImageRows
+from balancemix.data.loading import Loader, workers_for
+from balancemix.data.rows import batch_seed
 from balancemix.errors import InputError
 from balancemix.models.fold import folded
 from balancemix.progress import progress
-from balancemix.training.rowfile import RowFile
+from balancemix.training.partial import PartialArray
 
 Array = npt.NDArray[Any]
 
-BLOCK = 1024  # rows copied at once
 
-
-class Shots(Dataset[Tensor]):
+class ImageViews(Dataset[Tensor]):
     """Of each row the plain image and its views: (1 + V, 3, size, size), uint8, of one decoding."""
 
     def __init__(self, rows: ImageRows, views: int, seed: int) -> None:
@@ -44,14 +42,14 @@ class Shots(Dataset[Tensor]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def for_workers(self) -> Shots:
+    def for_workers(self) -> ImageViews:
         """Leave out what a loading process has no use for."""
-        return Shots(self.rows.for_workers(), self.views, self.seed)
+        return ImageViews(self.rows.for_workers(), self.views, self.seed)
 
     def __getitem__(self, i: int) -> Tensor:
         image = self.rows.image(i)
         seeds = [batch_seed(self.seed, [i, view]) for view in range(self.views)]
-        views = images.varied([image] * self.views, self.rows.draw, seeds)
+        views = images.augment([image] * self.views, self.rows.draw, seeds)
         return images.pixels([image, *views])
 
 
@@ -72,7 +70,7 @@ def embed(
 
     `body` maps (B, 3, size, size) to (B, D) or (B, D, H, W). `batch_size` counts images, each of
     which comes with its views; none is a good number for the device. `about` says what the features
-    are of, besides the rows: a working file about something else is refused.
+    are of, besides the rows: a partial array of something else is refused.
     """
     if batch_size is None:
         # A dozen forwards at once fit a CPU's caches: with eight times as many each took nearly
@@ -90,36 +88,42 @@ def embed(
     made = {**(about or {}), "size": rows.size, "views": views, "seed": seed}
     names = hashlib.blake2b("\n".join(rows.names).encode(), digest_size=8).hexdigest()
     about = {**made, "rows": len(rows), "names": names}
-    store = RowFile(working_file(out), about, (1 + views, *shape), np.float16)
-    done = len(store) if len(store) == len(rows) else len(store) // batch_size * batch_size
-    store.cut(done)
-    shots = Shots(rows, views, seed)
+    partial = PartialArray(partial_file(out), about, (len(rows), 1 + views, *shape), np.float16)
+    done = partial.done
+    if done < len(rows):
+        done = done // batch_size * batch_size
+        partial.cut(done)
+    data = ImageViews(rows, views, seed)
     left = range(done, len(rows))
     batches = [list(left[i : i + batch_size]) for i in range(0, len(left), batch_size)]
     with progress("embed", len(left)) as show:
         if done:
             show.line(f"embed: goes on at row {done:,} of {len(rows):,}")
-        for said in _forward(body, rows, _loader(shots, batches, workers, device), device):
-            store.append(said)
-            show.advance(len(said))
-    written = store.array()
-    write_stored(out, {**_features(written), **_labels(rows, split), "made": _text(made)})
-    store.path.unlink()
+        try:
+            for block in _forward(body, rows, _loader(data, batches, workers, device), device):
+                partial.append(block)
+                show.advance(len(block))
+        finally:
+            partial.note()
+    # Together features and views may exceed the memory: mapped, they are copied in blocks.
+    array = partial.array()
+    features = {"features": array[:, 0], **({"views": array[:, 1:]} if views else {})}
+    write_stored(out, {**features, **_labels(rows, split), "made": np.array(json.dumps(made))})
+    partial.remove()
     return (len(rows), *shape)
 
 
-def working_file(out: Path) -> Path:
-    """Name the file in which rows wait for the last one."""
-    return out.with_name(f".{out.name}.rows")
+def partial_file(out: Path) -> Path:
+    """Name the array in which rows wait for the last one."""
+    return out.with_name(f".{out.name}.npy")
 
 
 def _loader(
-    shots: Shots, batches: list[list[int]], workers: int | None, device: torch.device | str
+    data: ImageViews, batches: list[list[int]], workers: int | None, device: torch.device | str
 ) -> Loader:
-    if workers is None:
-        workers = min(8, max((os.cpu_count() or 2) - 1, 1))
+    workers = workers_for(data.rows, workers, on_cpu=False)
     pinned = torch.device(device).type == "cuda"
-    return Loader(shots, batches, workers if batches else 0, pinned=pinned)
+    return Loader(data, batches, workers if batches else 0, pinned=pinned)
 
 
 def _forward(
@@ -128,27 +132,12 @@ def _forward(
     """Feed all images of a batch with all their views at once: (B, 1 + V, D, …), float16."""
     mean, std = rows.mean.to(device), rows.std.to(device)
     with torch.inference_mode():
-        for shots in batches:
-            x = shots.flatten(0, 1).to(device, non_blocking=True)
-            said = body(images.normalise(x, mean, std)).half()
-            if not said.isfinite().all():
+        for views in batches:
+            x = views.flatten(0, 1).to(device, non_blocking=True)
+            features = body(images.normalise(x, mean, std)).half()
+            if not features.isfinite().all():
                 raise InputError("the backbone's features do not fit float16; choose another one")
-            yield said.unflatten(0, shots.shape[:2]).cpu().numpy()
-
-
-def _features(written: Array) -> dict[str, Blocks]:
-    """Take features and views apart, a block at a time: together they may exceed the memory."""
-    count, shots, *shape = written.shape
-
-    def blocks(part: Callable[[Array], Array]) -> Iterator[Array]:
-        for i in range(0, count, BLOCK):
-            yield part(written[i : i + BLOCK])
-
-    found = {"features": Blocks((count, *shape), np.float16, blocks(lambda block: block[:, 0]))}
-    if shots > 1:
-        size = (count, shots - 1, *shape)
-        found["views"] = Blocks(size, np.float16, blocks(lambda block: block[:, 1:]))
-    return found
+            yield features.unflatten(0, views.shape[:2]).cpu().numpy()
 
 
 def _labels(rows: ImageRows, split: Sequence[str] | None) -> dict[str, Array]:
@@ -158,7 +147,3 @@ def _labels(rows: ImageRows, split: Sequence[str] | None) -> dict[str, Array]:
     if split is not None:
         arrays["split"] = np.array(split)
     return {**arrays, "images": np.array(rows.names)}
-
-
-def _text(made: Mapping[str, Any]) -> Array:
-    return np.array(json.dumps(made))

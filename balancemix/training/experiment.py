@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from balancemix import processes
-from balancemix.data import FeatureRows, Rows, Splits, load
+from balancemix.data import FeatureRows, ReadOptions, Rows, Splits, View, load
 from balancemix.data.features import channel_statistics
-from balancemix.data.formats.random_images import RandomImages
+from balancemix.data.formats.builtin import RandomImages
 from balancemix.errors import InputError
 from balancemix.labels import noise
 from balancemix.labels.classes import class_counts
@@ -67,7 +67,7 @@ class Experiment:
 
 def prepare(plan: Plan) -> Experiment:
     """Load the plan's data and add its noise to the training labels."""
-    splits = load_rows(plan, plan.data.path, cache=plan.data.cache)
+    splits = load_rows(plan, plan.data.path, cached=True)
     train = splits.train
     wanted = noise.parse(plan.noise)
     realised: dict[str, float] = {}
@@ -106,34 +106,35 @@ def carry_out(
     return run, experiment, metrics
 
 
-def load_rows(plan: Plan, path: str | Path, *, cache: str = "off") -> Splits:
+def load_rows(plan: Plan, path: str | Path, *, cached: bool = False) -> Splits:
     """Load data as the plan's model wants to see it, and divide it as the plan says.
 
     A cache is worth it from two passes over the images on.
     """
     data = plan.data
-    splits = load(
-        path,
+    options = ReadOptions(
         skip_bad=data.skip_bad,
-        cache=cache,
         unannotated=data.unannotated,
         difficult=data.difficult,
         holdout=data.holdout,
-        vary_stored=data.vary_stored,
+        cache=data.cache if cached else "off",
         seed=plan.seed,
-        **viewing(plan, path),
     )
+    splits = load(path, view_of(plan, path), options)
     if data.score == "held-out" and str(path) == data.path:
         return splits.held_out(data.holdout, plan.seed)
     return splits
 
 
-def viewing(plan: Plan, path: str | Path) -> dict[str, Any]:
+def view_of(plan: Plan, path: str | Path) -> View:
     """Say how rows are to be shown to the plan's model."""
+    data = plan.data
     if not Path(path).is_dir():
-        return {"dropout": plan.data.feature_dropout, "noise": plan.data.feature_noise}
+        return View(
+            dropout=data.feature_dropout, noise=data.feature_noise, vary_stored=data.vary_stored
+        )
     mean, std = normalisation(plan.model.backbone)
-    return {"size": plan.data.size, "augment": plan.data.augment, "mean": mean, "std": std}
+    return View(size=data.size, augment=data.augment, mean=mean, std=std)
 
 
 def make_model(plan: Plan, rows: Rows, *, pretrained: bool) -> nn.Module:

@@ -25,8 +25,9 @@ import torch
 from torch import Tensor, nn
 
 from balancemix import processes
+from balancemix.data.images import ImageRows
 from balancemix.data.loading import Loader
-from balancemix.data.rows import ImageRows, Rows
+from balancemix.data.rows import Rows
 from balancemix.errors import InputError
 from balancemix.evaluation.metrics import average_precision, evaluate
 from balancemix.evaluation.selection import table_quality

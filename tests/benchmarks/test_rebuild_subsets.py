@@ -5,9 +5,12 @@ import io
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from balancemix.data.formats import deepfashion
+from balancemix.data.formats.csv import label_cells
+from balancemix.data.source import ReadOptions
 from benchmarks import rebuild_subsets as subsets
 from tests.conftest import SHARED
 from tests.data.formats.test_coco import make as make_coco
@@ -74,8 +77,8 @@ def test_coco_that_lacks_something(tmp_path, listed, capsys):
 
 def test_deepfashion(tmp_path, listed, capsys):
     source = make_deepfashion(tmp_path / "official")
-    catalogue = deepfashion.read(source)
-    for i, path in enumerate(catalogue.paths):
+    official = deepfashion.read(source, ReadOptions())
+    for i, path in enumerate(official.images):
         photo(i).save(path, quality=80)
     chosen = [8, 0, 5]  # of the official test, train and val
     text = ""
@@ -92,7 +95,7 @@ def test_deepfashion(tmp_path, listed, capsys):
         "test_00005.jpg",
     ]
     for line, row in zip(found, chosen, strict=True):
-        present = {catalogue.classes[k] for k in catalogue.labels[row].nonzero().flatten()}
+        present = {official.classes[k] for k in official.given[row].nonzero().flatten()}
         assert set(line["labels"].split("|")) == present
         with Image.open(out / "images" / line["image"]) as image:
             assert image.size == (240, 160)
@@ -105,12 +108,12 @@ def test_deepfashion(tmp_path, listed, capsys):
 
 def test_copies_of_one_photo_are_each_taken_once(tmp_path):
     source = make_deepfashion(tmp_path)
-    catalogue = deepfashion.read(source)
-    for i, path in enumerate(catalogue.paths):
+    official = deepfashion.read(source, ReadOptions())
+    for i, path in enumerate(official.images):
         photo(i // 2).save(path)
     key = subsets.fingerprint(photo(1))
     members = [subsets.Member("train", "a.jpg", key), subsets.Member("train", "b.jpg", key)]
-    assert sorted(subsets.find_deepfashion(catalogue, members)) == [2, 3]
+    assert sorted(subsets.find_deepfashion(official.images, members)) == [2, 3]
 
 
 @pytest.mark.parametrize(("name", "count"), [("coco160", 7000), ("deepfashion", 4000)])
@@ -135,8 +138,9 @@ def test_coco_s_labels_are_those_of_the_subset():
         classes = arrays["classes"].tolist()
     rows = dict(zip(numbers, labels, strict=True))
     members = subsets.read_list("coco160")
-    for member, line in zip(members, lines(SHARED / "coco160" / "labels.csv"), strict=True):
-        assert subsets.joined(rows[int(member.key)].tolist(), classes) == line["labels"]
+    listed = torch.from_numpy(np.stack([rows[int(member.key)] for member in members]))
+    found = [line["labels"] for line in lines(SHARED / "coco160" / "labels.csv")]
+    assert label_cells(listed, classes) == found
 
 
 @shared

@@ -1,53 +1,36 @@
-import copy
-import multiprocessing
+"""Kept images: the same bits, whatever happens to the file that they are in."""
+
 import os
 import pickle
 import re
-import shutil
-import sys
 from itertools import chain
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-from balancemix.data import cache, images, load
+from balancemix.data import ReadOptions, View, load
+from balancemix.data.cache import Kept, Store
+from balancemix.data.images import ImageRows
 from balancemix.data.loading import Loader
-from balancemix.data.memory import room_in_groups
-from balancemix.data.rows import ImageRows
 from balancemix.errors import InputError
 
 CLASSES = ["cat", "dog"]
 BATCHES = [[0, 4], [5, 1], [2, 2], [3]]
-
-linux = pytest.mark.skipif(sys.platform != "linux", reason="counts what Linux alone counts")
-
-
-@pytest.fixture
-def photos(tmp_path) -> ImageRows:
-    generator = np.random.default_rng(0)
-    (tmp_path / "photos").mkdir()
-    paths = [tmp_path / "photos" / f"{i}.jpg" for i in range(6)]
-    for path in paths:
-        noise = generator.integers(0, 256, (5, 9, 3), dtype=np.uint8)
-        Image.fromarray(noise).resize((60, 40)).save(path)
-    return ImageRows(paths, torch.zeros(6, 2, dtype=torch.uint8), CLASSES, size=16)
-
-
-@pytest.fixture
-def decoded(monkeypatch) -> list:
-    """Record which files are decoded."""
-    files, original = [], images.decode
-    monkeypatch.setattr(images, "decode", lambda path: files.append(path.name) or original(path))
-    return files
 
 
 def batches(rows, views=2):
     rows = rows.with_views(views, 7)
     drawn = [rows.__getitems__(index)[0] for index in BATCHES]
     return [x if isinstance(x, list) else [x] for x in drawn]
+
+
+def where(store: Store) -> str:
+    """Say what kind of store it is."""
+    if not isinstance(store, Kept):
+        return "off"
+    return "memory" if store.file is None else "disk"
 
 
 def same(a, b) -> bool:
@@ -94,7 +77,11 @@ def test_a_later_run_finds_what_is_on_the_disk(photos, tmp_path, decoded):
     assert decoded == []
     (file,) = (tmp_path / "kept").iterdir()
     assert re.fullmatch(r"photos-16-[0-9a-f]{16}", file.name)
-    batches(ImageRows(photos.paths, photos.labels, CLASSES, size=8).cached("disk", file.parent))
+    batches(
+        ImageRows(photos.paths, photos.labels, CLASSES, view=View(size=8)).cached(
+            "disk", file.parent
+        )
+    )
     assert len(list(file.parent.iterdir())) == 2
 
 
@@ -137,6 +124,35 @@ def test_a_damaged_file_is_mended(photos, tmp_path, harm, decoded):
 
 
 @pytest.mark.parametrize("kind", ["memory", "disk"])
+def test_a_black_image_is_not_what_was_never_written(tmp_path, kind, decoded):
+    path = tmp_path / "black.png"
+    Image.new("RGB", (9, 9)).save(path)
+    rows = ImageRows([path] * 3, torch.zeros(3, 2, dtype=torch.uint8), CLASSES)
+    store = rows.cached(kind, tmp_path / "kept").store
+    for i in (2, 1, 2, 1):
+        assert not np.asarray(store.image(i)).any()
+    assert decoded == ["black.png"] * 2
+
+
+def test_a_torn_record_in_memory_is_mended(photos, decoded):
+    kept = photos.cached("memory")
+    expected = batches(kept)
+    record = 16 * 16 * 3 + 4
+    os.pwrite(kept.store.opened, bytes(100), 3 * record + 5)
+    decoded.clear()
+    assert same(batches(kept), expected)
+    assert decoded == ["3.jpg"]
+
+
+def test_a_system_that_cannot_keep_images(photos, monkeypatch):
+    monkeypatch.delattr(os, "pread")
+    assert where(photos.cached("auto").store) == "off"
+    for kind in ("memory", "disk"):
+        with pytest.raises(InputError, match=r"cannot keep images; pass --cache off$"):
+            photos.cached(kind)
+
+
+@pytest.mark.parametrize("kind", ["memory", "disk"])
 @pytest.mark.parametrize("room", [0, 100, 5000])
 def test_where_it_is_full_costs_time_only(photos, tmp_path, monkeypatch, kind, room):
     written = os.pwrite
@@ -152,137 +168,6 @@ def test_where_it_is_full_costs_time_only(photos, tmp_path, monkeypatch, kind, r
         assert same(batches(kept), expected)
 
 
-def shared_memory() -> int:
-    lines = Path("/proc/meminfo").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Shmem:"))
-
-
-@linux
-def test_memory_is_taken_by_decoded_images_only(photos):
-    before = shared_memory()  # of the whole machine, so much is asked for and some growth let pass
-    store = cache.open_store("memory", photos.paths[:1] * 100, 1024)
-    assert store.bytes() == 100 * 3 * 2**20
-    assert shared_memory() - before < store.bytes() // 2
-    for i in (99, 3):
-        store.image(i)
-        store.image(i)
-    assert 2 * 3 * 2**20 <= os.fstat(store.opened).st_blocks * 512 < 3 * 3 * 2**20
-
-
-@linux
-def test_memory_is_given_back(photos):
-    before, kept = os.listdir("/proc/self/fd"), photos.cached("memory")
-    assert len(os.listdir("/proc/self/fd")) == len(before) + 1
-    del kept
-    assert os.listdir("/proc/self/fd") == before
-
-
-def fill(kept, rows):
-    for i in rows:
-        kept.store.image(i)
-
-
-@pytest.mark.parametrize("method", ["spawn", "forkserver"])
-def test_a_process_that_is_not_forked_shares_the_memory(photos, method, decoded):
-    kept = photos.cached("memory")
-    kept.store.image(1)
-    process = multiprocessing.get_context(method).Process(target=fill, args=(kept, [0, 4]))
-    process.start()
-    process.join()
-    assert process.exitcode == 0
-    expected = [photos.store.image(i).tobytes() for i in (0, 1, 4)]
-    decoded.clear()
-    assert [kept.store.image(i).tobytes() for i in (0, 1, 4)] == expected
-    assert decoded == []
-
-
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda rows: pickle.loads(pickle.dumps(rows))])
-def test_a_copy_has_memory_of_its_own(photos, copied):
-    kept = photos.cached("memory")
-    expected = batches(kept)
-    other = copied(kept)
-    del kept
-    assert same(batches(other), expected)
-
-
-def test_memory_that_is_not_there_is_refused(photos, tmp_path, monkeypatch):
-    needed = photos.store.bytes()
-    monkeypatch.setattr(cache, "available_memory", lambda: needed - 1)
-    with pytest.raises(InputError, match=r"^cache: .* are free; pass --cache disk or off$"):
-        photos.cached("memory")
-    assert type(photos.cached("auto", tmp_path / "kept").store) is cache.OnDisk
-    monkeypatch.setattr(cache, "available_memory", lambda: 2 * needed - 1)
-    photos.cached("memory")
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
-    with pytest.raises(InputError, match="2 processes"):
-        photos.cached("memory")
-
-
-def test_systems_without_files_in_memory_share_a_tensor(photos, monkeypatch, decoded):
-    monkeypatch.delattr(os, "memfd_create", raising=False)
-    kept, expected = photos.cached("memory"), batches(photos)
-    assert same(batches(kept), expected)
-    decoded.clear()
-    assert same(batches(kept), expected)
-    assert decoded == []
-
-    def refuse(_):
-        raise RuntimeError("unable to write to file </torch_1>: No space left on device (28)")
-
-    monkeypatch.setattr(torch.Tensor, "share_memory_", refuse)
-    with pytest.raises(InputError, match=r"No space left .*; pass --cache disk or off$"):
-        photos.cached("memory")
-
-
-@pytest.mark.parametrize(
-    ("groups", "files", "room"),
-    [
-        ("0::/\n", {}, []),
-        ("0::/\n", {"memory.max": "max\n", "memory.current": "5\n"}, []),
-        ("0::/\n", {"memory.max": "100\n", "memory.current": "70\n"}, [30]),
-        ("0::/\n", {"memory.max": "100\n", "memory.current": "170\n"}, [0]),
-        (
-            "0::/job/step\n",
-            {
-                "job/memory.max": "100\n",
-                "job/memory.current": "70\n",
-                "job/memory.stat": "anon 30\ninactive_file 20\nactive_file 15\nshmem 5\n",
-            },
-            [65],
-        ),
-        (
-            "5:cpu,cpuacct:/elsewhere\n4:memory:/\n0::/\n",
-            {
-                "memory/memory.limit_in_bytes": "100\n",
-                "memory/memory.usage_in_bytes": "70\n",
-                "cpu,cpuacct/elsewhere/memory.limit_in_bytes": "9\n",
-                "cpu,cpuacct/elsewhere/memory.usage_in_bytes": "8\n",
-            },
-            [30],
-        ),
-    ],
-)
-def test_what_a_container_may_still_take(tmp_path, groups, files, room):
-    for name, content in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(content)
-    assert room_in_groups(groups, tmp_path) == room
-
-
-def test_auto_takes_what_there_is_room_for(photos, tmp_path, monkeypatch):
-    def chosen():
-        return type(photos.cached("auto", tmp_path / "a" / "b").store)
-
-    needed = photos.store.bytes()
-    assert needed == 6 * 16 * 16 * 3
-    monkeypatch.setattr(cache, "available_memory", lambda: 4 * needed)
-    assert chosen() is cache.InMemory
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
-    assert chosen() is cache.OnDisk
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(1, 1, needed))
-    assert chosen() is cache.Store
-
-
 def test_what_is_refused(photos, tmp_path):
     with pytest.raises(InputError, match="cache: unknown 'disc'; did you mean 'disk'"):
         photos.cached("disc")
@@ -296,10 +181,10 @@ def test_splits_share_a_store_in_the_users_cache(tmp_path, photos, monkeypatch):
     lines = [f"{i}.jpg,{CLASSES[i % 2]},{'train' if i < 4 else 'test'}" for i in range(6)]
     folder = photos.paths[0].parent
     (folder / "labels.csv").write_text("image,labels,split\n" + "\n".join(lines))
-    splits = load(folder, size=16, cache="disk")
+    splits = load(folder, View(size=16), ReadOptions(cache="disk"))
     assert splits.train.store is splits.test.store
     assert torch.equal(splits.test[1][0], photos[5][0])
     assert [file.parent for file in (tmp_path / "home").rglob("photos-16-*")] == [
         tmp_path / "home" / "balancemix" / "images"
     ]
-    assert type(load(folder, size=16).train.store) is cache.Store
+    assert where(load(folder, View(size=16)).train.store) == "off"

@@ -12,7 +12,7 @@ import torch
 from torch.utils.data import Dataset
 
 from balancemix.data import loading
-from balancemix.data.loading import Loader
+from balancemix.data.loading import Loader, workers_for
 from balancemix.errors import InputError
 from balancemix.training.predict import predict
 from tests import together
@@ -114,6 +114,19 @@ def test_a_loading_process_is_told_little(tmp_path):
 
 def test_features_are_looked_up_without_loading_processes():
     assert Loader(together.make_rows(5), BATCHES, 2).batches.num_workers == 0
+
+
+def test_images_are_worth_loading_processes_and_features_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(loading.os, "cpu_count", lambda: 16)
+    photos, features = together.make_photos(tmp_path, 4), together.make_rows(4)
+    assert workers_for(photos, None, on_cpu=True) == 8
+    assert workers_for(photos, None, on_cpu=True, processes=4) == 3
+    assert workers_for(photos.cached("memory"), None, on_cpu=True) == 2
+    assert workers_for(photos.cached("memory"), None, on_cpu=False) == 8
+    assert workers_for(features, None, on_cpu=False) == 0
+    assert workers_for(photos, 5, on_cpu=True) == workers_for(features, 5, on_cpu=True) == 5
+    monkeypatch.setattr(loading.os, "cpu_count", lambda: None)
+    assert workers_for(photos, None, on_cpu=True, processes=2) == 1
 
 
 def test_a_script_that_hides_its_work_in_main_can_load_images(tmp_path):

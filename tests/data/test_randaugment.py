@@ -6,7 +6,7 @@ import torch
 from PIL import Image
 from torchvision.transforms import v2
 
-from balancemix.data.images import varied
+from balancemix.data.images import augment
 from balancemix.data.randaugment import draw, operations
 
 
@@ -22,7 +22,7 @@ def test_views_and_draws_are_torchvision_s(size):
         image = photo(*size, seed)
         torch.manual_seed(seed)
         want, after = reference(image), torch.get_rng_state()
-        (view,) = varied([image], draw, [seed])
+        (view,) = augment([image], draw, [seed])
         assert view.tobytes() == want.tobytes()
         generator = torch.Generator().manual_seed(seed)
         draw(size, generator)

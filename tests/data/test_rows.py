@@ -5,15 +5,11 @@ from PIL import Image
 from torch import Tensor
 
 from balancemix.data import images, uda
+from balancemix.data.features import FeatureRows
+from balancemix.data.images import ImageRows
 from balancemix.data.loading import Loader
-from balancemix.data.rows import (
-    IMAGENET_MEAN,
-    IMAGENET_STD,
-    FeatureRows,
-    ImageRows,
-    Rows,
-    batch_seed,
-)
+from balancemix.data.rows import Rows, batch_seed
+from balancemix.data.source import IMAGENET_MEAN, IMAGENET_STD, View
 from balancemix.errors import InputError
 
 CLASSES = ["cat", "dog", "owl"]
@@ -37,7 +33,7 @@ def photos(tmp_path) -> ImageRows:
     for path in paths:
         noise = generator.integers(0, 256, (5, 9, 3), dtype=np.uint8)
         Image.fromarray(noise).resize((60, 40)).save(path)
-    return ImageRows(paths, labels(6), CLASSES, size=16)
+    return ImageRows(paths, labels(6), CLASSES, view=View(size=16))
 
 
 @pytest.fixture(params=["features", "photos"])
@@ -81,23 +77,23 @@ def test_plain_has_no_randomness(rows):
 
 
 def test_views_depend_on_seed_and_batch_alone(rows):
-    varied = rows.with_views(2, 7)
-    first = varied.__getitems__([0, 4])[0]
+    augmented = rows.with_views(2, 7)
+    first = augmented.__getitems__([0, 4])[0]
     torch.manual_seed(123)
     state = torch.get_rng_state()
-    assert same(varied.__getitems__([0, 4])[0], first)
+    assert same(augmented.__getitems__([0, 4])[0], first)
     assert torch.equal(torch.get_rng_state(), state)
-    assert not same(varied.__getitems__([4, 0])[0], [view.flip(0) for view in first])
+    assert not same(augmented.__getitems__([4, 0])[0], [view.flip(0) for view in first])
     assert not same(rows.with_views(2, 8).__getitems__([0, 4])[0], first)
 
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")
 def test_views_do_not_depend_on_workers(rows):
-    varied = rows.with_views(2, 7)
+    augmented = rows.with_views(2, 7)
     batches = [[0, 4], [5, 1], [2, 2], [3]]
-    expected = [varied.__getitems__(index) for index in batches]
+    expected = [augmented.__getitems__(index) for index in batches]
     for workers in (0, 1, 2):
-        found = list(Loader(varied, batches, workers))
+        found = list(Loader(augmented, batches, workers))
         assert all(same(x, y) for (x, _), (y, _) in zip(found, expected, strict=True))
         assert [index.tolist() for _, index in found] == batches
 
@@ -136,26 +132,26 @@ def test_iteration_ends(rows):
 def test_feature_views_drop_and_add_noise():
     x = torch.linspace(1, 9, 4).repeat_interleave(5000).view(4, 5000)
     x[1] *= 2
-    rows = FeatureRows(x, labels(4), CLASSES, dropout=0.3, noise=0.0).with_views(1, 0)
+    rows = FeatureRows(x, labels(4), CLASSES, view=View(dropout=0.3, noise=0.0)).with_views(1, 0)
     view = rows.__getitems__([0, 1, 2, 3])[0]
     kept = view != 0
     assert abs(kept.float().mean().item() - 0.7) < 0.02
     torch.testing.assert_close(view[kept], (x / 0.7)[kept])
-    noisy = FeatureRows(x, labels(4), CLASSES, dropout=0.0, noise=0.5).with_views(1, 0)
+    noisy = FeatureRows(x, labels(4), CLASSES, view=View(dropout=0.0, noise=0.5)).with_views(1, 0)
     added = noisy.__getitems__([0, 1, 2, 3])[0] - x
     assert abs(added.std().item() / (0.5 * x.std(0, correction=0)[0].item()) - 1) < 0.03
 
 
 def test_noise_is_measured_on_the_rows_there_are(features):
     part = features.subset(torch.arange(8))
-    torch.testing.assert_close(part.spread, features.features[:8].float().std(0, correction=0))
+    torch.testing.assert_close(part.feature_std, features.features[:8].float().std(0, correction=0))
 
 
 def test_feature_rows_refuse():
     x = torch.zeros(4, 2)
     for wrong in ({"dropout": 1.0}, {"dropout": -0.1}, {"noise": -1.0}, {"noise": float("nan")}):
         with pytest.raises(InputError, match=next(iter(wrong))):
-            FeatureRows(x, labels(4), CLASSES, **wrong)
+            FeatureRows(x, labels(4), CLASSES, view=View(**wrong))
     with pytest.raises(InputError, match="features must be 5×D or 5×D×H×W, they are 4×2"):
         FeatureRows(x, labels(5), CLASSES)
 
@@ -173,12 +169,13 @@ def test_pictures_of_features(features, tmp_path):
     assert FeatureRows(torch.zeros(2, 2), labels(2), CLASSES).picture(0) is None
 
 
-def test_images_are_squashed_and_normalised(tmp_path):
+def test_images_are_resized_and_normalised(tmp_path):
     for name, size in (("wide", (64, 16)), ("tall", (16, 64))):
         image = Image.new("RGB", size, (255, 0, 51))
         image.save(tmp_path / f"{name}.png")
     paths = [tmp_path / "wide.png", tmp_path / "tall.png"]
-    rows = ImageRows(paths, labels(2), CLASSES, size=8, mean=(0.5, 0.5, 0.2), std=(0.5, 0.25, 1.0))
+    view = View(size=8, mean=(0.5, 0.5, 0.2), std=(0.5, 0.25, 1.0))
+    rows = ImageRows(paths, labels(2), CLASSES, view=view)
     x = rows.__getitems__([0, 1])[0]
     assert x.shape == (2, 3, 8, 8)
     torch.testing.assert_close(x[:, :, 0, 0], torch.tensor([[1.0, -2.0, 0.0]] * 2))
@@ -201,7 +198,8 @@ def test_grey_and_transparent_images_become_rgb(tmp_path):
     for mode in ("L", "RGBA", "P", "1"):
         Image.new(mode, (4, 4)).save(tmp_path / f"{mode}.png")
     paths = [tmp_path / f"{mode}.png" for mode in ("L", "RGBA", "P", "1")]
-    assert ImageRows(paths, labels(4), CLASSES, size=4).__getitems__([0, 1, 2, 3])[0].shape[1] == 3
+    rows = ImageRows(paths, labels(4), CLASSES, view=View(size=4))
+    assert rows.__getitems__([0, 1, 2, 3])[0].shape[1] == 3
 
 
 @pytest.mark.parametrize("views", [0, 1, 3])
@@ -215,17 +213,17 @@ def test_an_image_is_decoded_once(photos, views, monkeypatch):
 
 def test_augmentations(photos):
     for name, changes in (("randaugment", True), ("uda", True), ("none", False)):
-        rows = ImageRows(photos.paths, photos.labels, CLASSES, size=16, augment=name)
+        rows = ImageRows(photos.paths, photos.labels, CLASSES, view=View(size=16, augment=name))
         index = list(range(6))
         view = rows.with_views(1, 3).__getitems__(index)[0]
         assert same(view, rows.plain.__getitems__(index)[0]) != changes
     with pytest.raises(InputError, match="augment: unknown 'randaug'; did you mean 'randaugment'"):
-        ImageRows(photos.paths, photos.labels, CLASSES, augment="randaug")
+        View(augment="randaug")
 
 
 def test_image_rows_refuse(photos, tmp_path):
     with pytest.raises(InputError, match="size"):
-        ImageRows(photos.paths, photos.labels, CLASSES, size=0)
+        View(size=0)
     with pytest.raises(InputError, match="paths must be 6"):
         ImageRows(photos.paths[:2], photos.labels, CLASSES, names=photos.names)
     whole = photos.paths[0].read_bytes()
@@ -237,7 +235,7 @@ def test_image_rows_refuse(photos, tmp_path):
 def test_uda_leaves_a_quarter_alone_and_never_changes_the_original():
     image = Image.effect_noise((24, 24), 60).convert("RGB")
     before = image.tobytes()
-    views = images.varied([image] * 800, uda.draw, range(800))
+    views = images.augment([image] * 800, uda.draw, range(800))
     assert image.tobytes() == before
     assert {(view.size, view.mode) for view in views} == {((24, 24), "RGB")}
     untouched = sum(view.tobytes() == before for view in views) / 800

@@ -8,15 +8,14 @@ import torch
 from PIL import Image
 
 from balancemix.cli import main
-from balancemix.data import load, read_images
-from balancemix.data.features import channel_statistics
-from balancemix.data.rows import FeatureRows
+from balancemix.data import View, load, read_images
+from balancemix.data.features import FeatureRows, channel_statistics
 from balancemix.errors import InputError
 from balancemix.models.classifier import build_embedder, build_model, normalisation
 from balancemix.plan.plan import Plan
 from balancemix.training import embed
 from balancemix.training.experiment import make_model, prepare
-from balancemix.training.rowfile import RowFile
+from balancemix.training.partial import PartialArray
 
 BACKBONE = "test_resnet"
 COUNT, SIZE, VIEWS = 11, 32, 3
@@ -58,7 +57,7 @@ def body(**how):
 
 def pixel_rows(photos):
     mean, std = normalisation(BACKBONE)
-    return read_images(photos, size=SIZE, mean=mean, std=std)[0]
+    return read_images(photos, View(size=SIZE, mean=mean, std=std))[0]
 
 
 def test_what_is_stored(photos, embedded):
@@ -78,21 +77,21 @@ def test_what_is_stored(photos, embedded):
     torch.testing.assert_close(
         torch.from_numpy(found["features"]).float(), plain, atol=1e-3, rtol=1e-3
     )
-    assert not embed.working_file(embedded).exists()
+    assert [file.name for file in embedded.parent.iterdir()] == [embedded.name]
 
 
 def test_a_view_is_the_seed_s_the_row_s_and_its_own(photos, embedded):
     rows = pixel_rows(photos)
     state = torch.get_rng_state()
-    shots = embed.Shots(rows, VIEWS, 5)[7]
+    views = embed.ImageViews(rows, VIEWS, 5)[7]
     assert torch.equal(torch.get_rng_state(), state)
-    assert torch.equal(embed.Shots(rows, 1, 5)[7], shots[:2])  # however many there are
-    assert not torch.equal(embed.Shots(rows, 1, 6)[7][1], shots[1])
-    x = (shots.float() / 255 - rows.mean.view(3, 1, 1)) / rows.std.view(3, 1, 1)
+    assert torch.equal(embed.ImageViews(rows, 1, 5)[7], views[:2])  # however many there are
+    assert not torch.equal(embed.ImageViews(rows, 1, 6)[7][1], views[1])
+    x = (views.float() / 255 - rows.mean.view(3, 1, 1)) / rows.std.view(3, 1, 1)
     with torch.no_grad():
         said = body()(x)
-    views = torch.from_numpy(arrays(embedded)["views"][7]).float()
-    torch.testing.assert_close(views, said[1:], atol=1e-3, rtol=1e-3)
+    stored = torch.from_numpy(arrays(embedded)["views"][7]).float()
+    torch.testing.assert_close(stored, said[1:], atol=1e-3, rtol=1e-3)
 
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")
@@ -101,24 +100,26 @@ def test_killed_and_started_again_it_ends_with_the_same_bytes(
 ):
     out = tmp_path / "x.npz"
     command = ["embed", str(photos), "--out", str(out), *TRY]
-    append = RowFile.append
+    append = PartialArray.append
 
     def killed(self, rows):
-        if len(self) >= 6:
-            with self.path.open("ab") as stream:  # half a batch, and half a row
-                stream.write(rows.tobytes()[: self.bytes * 3 // 2])
+        if self.done >= 6:
+            with self.path.open("r+b") as stream:  # half a batch, and half a row
+                stream.seek(self.begin + self.done * self.row_bytes)
+                stream.write(rows.tobytes()[: self.row_bytes * 3 // 2])
             raise KeyboardInterrupt
         append(self, rows)
 
-    monkeypatch.setattr(RowFile, "append", killed)
+    monkeypatch.setattr(PartialArray, "append", killed)
     assert main(command) == 130
     assert "the same command goes on" in capsys.readouterr().err
     assert not out.exists()
     assert main([*command[:-1], "6"]) == 2
-    assert "was begun otherwise (seed 5, now 6); do as then, or pass --force" in (
-        capsys.readouterr().err
+    assert (
+        "was started with other settings (seed 5, now 6); use the same ones, or pass --force to "
+        "start over" in capsys.readouterr().err
     )
-    monkeypatch.setattr(RowFile, "append", append)
+    monkeypatch.setattr(PartialArray, "append", append)
     assert main([*command, "--workers", "2"]) == 0
     assert "goes on at row 6 of 11" in capsys.readouterr().err
     assert out.read_bytes() == embedded.read_bytes()
@@ -203,7 +204,7 @@ def test_training_sees_the_stored_views_and_nothing_else(embedded):
 
 
 def test_stored_views_are_varied_only_if_asked_for(embedded):
-    train = load(embedded, vary_stored=True, dropout=0.5, noise=0.0).train
+    train = load(embedded, View(vary_stored=True, dropout=0.5, noise=0.0)).train
     view = train.with_views(1, 0)[0][0]
     assert 0.2 < (view == 0).float().mean() < 0.9
     assert not Plan().data.vary_stored
@@ -231,7 +232,9 @@ def test_statistics_of_maps():
 
 def test_maps_without_stored_views_are_varied():
     maps = torch.ones(4, 3, 2, 2)
-    rows = FeatureRows(maps, torch.ones(4, 2, dtype=torch.uint8), ["a", "b"], dropout=0.5)
+    rows = FeatureRows(
+        maps, torch.ones(4, 2, dtype=torch.uint8), ["a", "b"], view=View(dropout=0.5)
+    )
     view = rows.with_views(1, 0).__getitems__([0, 1])[0]
     assert sorted(set(view.flatten().tolist())) == [0, 2]
     assert build_model(classes=2, features=3, head="linear")(maps).shape == (4, 2)

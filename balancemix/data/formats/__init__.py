@@ -1,1 +1,94 @@
-"""What files say of labels: one module a format."""
+"""What files say of labels: one module a format, each of which reads a `Source`."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from torch import Tensor
+
+from balancemix.data.formats import builtin, coco, csv, deepfashion, npz, voc
+from balancemix.data.source import ReadOptions, Source
+from balancemix.errors import InputError, suggest
+
+GROUP = "balancemix.formats"
+KNOWN = (
+    *builtin.NAMES, "a folder with labels.csv", "an .npz file",
+    "a folder of COCO", "of VOC", "of DeepFashion",
+)  # fmt: skip
+
+
+class Format(Protocol):
+    """A module that knows one kind of data; see docs/data.md."""
+
+    def recognise(self, path: Path) -> str | None:
+        """Say why it is data of this kind, or return None; looks at names of files alone."""
+
+    def read(self, path: Path, options: ReadOptions) -> Source:
+        """Read all that the files say, and decode no image."""
+
+
+@runtime_checkable
+class WritableFormat(Format, Protocol):
+    """A format that can be written, to a file of its ending."""
+
+    ENDING: str
+
+    def write(self, source: Source, given: Tensor, out: Path) -> None:
+        """Write what the source says with other labels, and change nothing else."""
+
+
+# The first to recognise a path reads it: a labels.csv comes before what a folder holds besides.
+FORMATS: dict[str, Format] = {
+    "builtin": builtin,
+    "csv": csv,
+    "coco": coco,
+    "voc": voc,
+    "deepfashion": deepfashion,
+    "npz": npz,
+}
+
+
+def all_formats() -> dict[str, Format]:
+    """List our formats, then those that other packages declare as entry points.
+
+    >>> list(all_formats())[:3]
+    ['builtin', 'csv', 'coco']
+    """
+    formats = dict(FORMATS)
+    for point in entry_points(group=GROUP):
+        try:
+            formats.setdefault(point.name, point.load())
+        except Exception as error:  # whatever another package raises while it is imported
+            raise InputError(
+                f"format {point.name!r} ({point.value}) cannot be loaded ({error}); "
+                "repair or uninstall its package"
+            ) from error
+    return formats
+
+
+def find_format(path: Path) -> Format:
+    """Choose the format that reads a path; a folder that none recognises lacks its labels.csv."""
+    for format_ in all_formats().values():
+        if format_.recognise(path) is not None:
+            return format_
+    if path.is_dir():
+        return csv
+    state = "is of no known kind" if path.exists() else "is not there"
+    raise InputError(f"data {str(path)!r} {state}; {suggest(str(path), KNOWN)}")
+
+
+def find_writer(out: Path, path: Path | None = None) -> WritableFormat:
+    """Choose the format that writes a file of that ending: that of the data at `path`, if it can.
+
+    >>> find_writer(Path("noisy.csv")).ENDING
+    '.csv'
+    """
+    writers = [each for each in all_formats().values() if isinstance(each, WritableFormat)]
+    fitting = [writer for writer in writers if out.suffix == writer.ENDING]
+    if not fitting:
+        endings = sorted({writer.ENDING for writer in writers})
+        raise InputError(f"--out {out}: must end in {' or '.join(endings)}")
+    own = (writer for writer in fitting if path is not None and writer.recognise(path))
+    return next(own, fitting[0])

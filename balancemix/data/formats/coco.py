@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from balancemix.data.source import Catalogue
+from balancemix.data.source import ReadOptions, Source, names_below
 from balancemix.data.splits import check_classes
 from balancemix.errors import InputError, suggest
 
@@ -24,29 +24,30 @@ PARTS = ("train", "val")
 UNANNOTATED = ("drop", "keep")
 
 
-def recognise(folder: Path) -> bool:
+def recognise(path: Path) -> str | None:
     """Say whether a folder holds annotations of COCO.
 
     >>> recognise(Path("nowhere"))
-    False
     """
-    return any(_file(folder, part, year).is_file() for part in PARTS for year in YEARS)
+    there = (_file(path, part, year) for part in PARTS for year in YEARS)
+    return next((f"it holds annotations/{file.name}" for file in there if file.is_file()), None)
 
 
-def read(folder: Path, *, unannotated: str = "drop") -> Catalogue:
+def read(path: Path, options: ReadOptions) -> Source:
     """Read the labels of both splits.
 
     Images without any annotation are dropped, as by most who publish on COCO (82,081 and 40,137
     rows are left of 2014), or kept (as Query2Label does), which makes another test set.
     """
+    unannotated = options.unannotated
     if unannotated not in UNANNOTATED:
         raise InputError(f"unannotated: {unannotated!r}; {suggest(unannotated, UNANNOTATED)}")
-    year = _year(folder)
+    year = _year(path)
     paths: list[Path] = []
     split: list[str] = []
     labels, categories = [], {}
     for part in PARTS:
-        file = _file(folder, part, year)
+        file = _file(path, part, year)
         known, names, present = _read_part(file)
         if part == "train":
             categories = known
@@ -55,11 +56,18 @@ def read(folder: Path, *, unannotated: str = "drop") -> Catalogue:
         kept = (present.sum(1) > 0) | (unannotated == "keep")
         if not kept.any():
             raise InputError(f"{file}: no image has an annotation")
-        images = _images(folder, f"{part}{year}")
+        images = _images(path, f"{part}{year}")
         paths += [images / names[i] for i in kept.nonzero().flatten().tolist()]
         split += [part] * int(kept.sum())
         labels.append(present[kept])
-    return Catalogue(folder, paths, torch.cat(labels), list(categories.values()), split)
+    return Source(
+        path=path,
+        classes=list(categories.values()),
+        names=names_below(path, paths),
+        given=torch.cat(labels),
+        split=split,
+        images=paths,
+    )
 
 
 def _year(folder: Path) -> str:
@@ -96,13 +104,17 @@ def _read_part(file: Path) -> tuple[dict[int, str], list[str], Tensor]:
     categories: dict[int, str] = {}
     for where, number, name in _entries(file, content, "categories", "id", "name"):
         if categories.setdefault(number, name) is not name:
-            raise InputError(f"{file}: {where}: its id {number} is that of another one")
+            raise InputError(
+                f"{file}: {where}: id {number} is used twice; give each category its own id"
+            )
     check_classes(str(file), list(categories.values()))
     row: dict[int, int] = {}
     names: list[str] = []
     for where, number, name in _entries(file, content, "images", "id", "file_name"):
         if row.setdefault(number, len(names)) != len(names):
-            raise InputError(f"{file}: {where}: its id {number} is that of another one")
+            raise InputError(
+                f"{file}: {where}: id {number} is used twice; give each image its own id"
+            )
         names.append(name)
     column = {number: k for k, number in enumerate(categories)}
     found = []
@@ -112,7 +124,7 @@ def _read_part(file: Path) -> tuple[dict[int, str], list[str], Tensor]:
         if category not in column:
             raise InputError(f"{file}: {where}: category_id {category} is not among the categories")
         found.append(row[image] * len(column) + column[category])
-    present = torch.zeros(len(names) * len(column), dtype=torch.uint8)
+    present = torch.zeros(len(names) * len(column), dtype=torch.int8)
     present[torch.tensor(found, dtype=torch.long)] = 1
     return categories, names, present.view(len(names), len(column))
 

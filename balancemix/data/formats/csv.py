@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from balancemix.data import images
-from balancemix.data.rows import IMAGENET_MEAN, IMAGENET_STD, Channels, ImageRows
+from balancemix.data.source import ReadOptions, Source
 from balancemix.data.splits import check_classes, check_split
 from balancemix.errors import InputError, listing, suggest
+from balancemix.files import write_csv, write_whole
 
+ENDING = ".csv"  # of what `write` writes
 HEADER = "begin it with image,labels or image,labels,split"
 
 
@@ -30,32 +34,116 @@ class Entry:
     split: str | None
 
 
-def read(
-    folder: Path,
-    *,
-    size: int = 224,
-    augment: str = "randaugment",
-    mean: Channels = IMAGENET_MEAN,
-    std: Channels = IMAGENET_STD,
-    skip_bad: bool = False,
-) -> tuple[ImageRows, list[str] | None]:
+def recognise(path: Path) -> str | None:
+    """Say whether a folder holds labels.csv.
+
+    >>> recognise(Path("nowhere"))
+    """
+    return "it holds labels.csv" if (path / "labels.csv").is_file() else None
+
+
+def read(path: Path, options: ReadOptions) -> Source:
     """Read images and labels, and the split named for each row, if any is.
 
     Classes are the lines of `classes.txt`, or else all labels in sorted order. Images that cannot
     be read are an error that names them; `skip_bad` goes on without them.
     """
-    file = folder / "labels.csv"
+    file = path / "labels.csv"
     entries = read_entries(file)
-    classes = read_classes(folder / "classes.txt", file, entries)
-    entries, paths = _usable(file, entries, skip_bad)
+    classes = read_classes(path / "classes.txt", file, entries)
+    entries, paths = _usable(file, entries, options.skip_bad)
     column = {name: k for k, name in enumerate(classes)}
-    labels = torch.zeros(len(entries), len(classes), dtype=torch.uint8)
+    given = torch.zeros(len(entries), len(classes), dtype=torch.int8)
     for i, entry in enumerate(entries):
-        labels[i, [column[label] for label in entry.labels]] = 1
-    names = [entry.image for entry in entries]
-    rows = ImageRows(paths, labels, classes, names, size=size, augment=augment, mean=mean, std=std)
-    splits = [entry.split for entry in entries if entry.split is not None]
-    return rows, splits or None
+        given[i, [column[label] for label in entry.labels]] = 1
+    return Source(
+        path=path,
+        classes=classes,
+        names=[entry.image for entry in entries],
+        given=given,
+        split=[entry.split for entry in entries if entry.split is not None] or None,
+        images=paths,
+        origin=file.read_bytes(),
+    )
+
+
+def write(source: Source, given: Tensor, out: Path) -> None:
+    """Write labels.csv with other labels; rows whose labels stay are kept byte for byte.
+
+    Data of another format becomes image,labels[,split]. Rows that were left out stay out.
+    """
+    if not isinstance(source.origin, bytes):
+        columns = {} if source.split is None else {"split": source.split}
+        write_table(out, source.names, given, source.classes, columns)
+        return
+    changed = (given != source.given).any(1).tolist()
+    labels = label_cells(given, source.classes)
+    place = {name: i for i, name in enumerate(source.names)}
+    records = _records(source.origin.decode("utf-8-sig"))
+    first, text = next(records)
+    header = [name.strip() for name in first]
+    split = None if "split" in header else source.split  # drawn at random, and now to be kept
+    written = [text if split is None else _record([*first, "split"], text)]
+    for cells, text in records:
+        name = cells[header.index("image")].strip() if any(map(str.strip, cells)) else ""
+        i = place.get(name)
+        if i is None:  # a row of empty cells, or of an image that cannot be read
+            written += [text] if not name and split is None else []
+        elif changed[i] or split is not None:
+            cells[header.index("labels")] = labels[i]
+            written.append(_record(cells if split is None else [*cells, split[i]], text))
+        else:
+            written.append(text)
+    mark = codecs.BOM_UTF8 if source.origin.startswith(codecs.BOM_UTF8) else b""
+    content = mark + "".join(written).encode("utf-8")
+    write_whole(out, lambda draft: draft.write_bytes(content))
+
+
+def write_table(
+    out: Path,
+    names: Sequence[str],
+    labels: Tensor,
+    classes: Sequence[str],
+    columns: Mapping[str, Sequence[str]],
+) -> None:
+    """Write image,labels and other columns as labels.csv has them; the one place that does."""
+    lines = zip(names, label_cells(labels, classes), *columns.values(), strict=True)
+    write_csv(out, ("image", "labels", *columns), lines)
+
+
+def label_cells(labels: Tensor, classes: Sequence[str]) -> list[str]:
+    """Write the labels of each row as labels.csv has them.
+
+    >>> label_cells(torch.tensor([[1, 0, 1]]), ["cat", "dog", "cup"])
+    ['cat|cup']
+    """
+    if bool((labels < 0).any()):
+        raise InputError("labels.csv cannot say that a label is unknown; write an .npz instead")
+    return [
+        "|".join(name for name, present in zip(classes, row, strict=True) if present)
+        for row in labels.tolist()
+    ]
+
+
+def _records(text: str) -> Iterator[tuple[list[str], str]]:
+    """Take a CSV file apart: the cells of each record, and its text."""
+    taken: list[str] = []
+
+    def lines() -> Iterator[str]:
+        for line in io.StringIO(text, newline=""):
+            taken.append(line)
+            yield line
+
+    for cells in csv.reader(lines()):
+        yield cells, "".join(taken)
+        taken.clear()
+
+
+def _record(cells: list[str], text: str) -> str:
+    """Write a record again, with the line's end that it had."""
+    out = io.StringIO(newline="")
+    csv.writer(out).writerow(cells)  # ends in CR LF: cells that hold either are quoted
+    return out.getvalue()[:-2] + text[len(text.rstrip("\r\n")) :]
 
 
 def read_entries(file: Path) -> list[Entry]:
@@ -133,12 +221,12 @@ def _usable(file: Path, entries: list[Entry], skip: bool) -> tuple[list[Entry], 
     """Check every image before training does, so that one run shows all that is wrong."""
     kept, paths, bad = [], [], []
     found = [images.find(file.parent, entry.image) for entry in entries]
-    for entry, path, complaint in zip(entries, found, images.complaints(found), strict=True):
-        if complaint is None:
+    for entry, path, problem in zip(entries, found, images.problems(found), strict=True):
+        if problem is None:
             kept.append(entry)
             paths.append(path)
         else:
-            bad.append(f"{entry.image!r} (row {entry.row}, {complaint})")
+            bad.append(f"{entry.image!r} (row {entry.row}, {problem})")
     if bad:
         message = f"{file}: {len(bad)} of {len(entries)} images cannot be read: {listing(bad)}"
         if not skip or not kept:

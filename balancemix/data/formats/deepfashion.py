@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from balancemix.data.source import Catalogue, read_lines
+from balancemix.data.source import ReadOptions, Source, names_below, read_lines
 from balancemix.data.splits import check_classes
 from balancemix.errors import InputError
 
@@ -20,18 +20,17 @@ SPLITS = {"train": "train", "val": "train", "test": "test"}
 WHOLE = "unpack all of Anno_fine"
 
 
-def recognise(folder: Path) -> bool:
+def recognise(path: Path) -> str | None:
     """Say whether a folder holds the fine annotations of DeepFashion.
 
     >>> recognise(Path("nowhere"))
-    False
     """
-    return (folder / "Anno_fine").is_dir()
+    return "it holds Anno_fine" if (path / "Anno_fine").is_dir() else None
 
 
-def read(folder: Path) -> Catalogue:
+def read(path: Path, options: ReadOptions) -> Source:
     """Read the labels of all splits."""
-    home = folder / "Anno_fine"
+    home = path / "Anno_fine"
     classes = _read_names(home / "list_attr_cloth.txt")
     paths: list[Path] = []
     split: list[str] = []
@@ -47,10 +46,17 @@ def read(folder: Path) -> Catalogue:
             raise InputError(
                 f"{attributes}: has {len(found)} lines where {file.name} has {len(names)}; {WHOLE}"
             )
-        paths += [_find(folder, name) for name in names]
+        paths += [_find(path, name) for name in names]
         split += [ours] * len(names)
         labels.append(found)
-    return Catalogue(folder, paths, torch.cat(labels), classes, split)
+    return Source(
+        path=path,
+        classes=classes,
+        names=names_below(path, paths),
+        given=torch.cat(labels),
+        split=split,
+        images=paths,
+    )
 
 
 def _find(folder: Path, name: str) -> Path:
@@ -86,4 +92,4 @@ def _read_attributes(file: Path, count: int) -> Tensor:
         if len(cells) != count:
             raise InputError(f"{file} line {line}: has {len(cells)} values, {count} are named")
         rows.append([int(cell) for cell in cells])
-    return torch.tensor(rows, dtype=torch.uint8)
+    return torch.tensor(rows, dtype=torch.int8)

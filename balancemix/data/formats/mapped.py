@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import struct
 import zipfile
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,40 +24,23 @@ ALIGNMENT = 64
 PADDING = 0xD935  # the field with which Android's zipalign fills up headers
 
 
-@dataclass(frozen=True)
-class Blocks:
-    """An array that is made a block of lines at a time."""
+def write_stored(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Write an uncompressed .npz whose arrays can be mapped, the same bytes for the same arrays.
 
-    shape: tuple[int, ...]
-    dtype: npt.DTypeLike
-    blocks: Iterable[Array]
-
-
-def write_stored(path: Path, arrays: Mapping[str, Array | Blocks]) -> None:
-    """Write an uncompressed .npz whose arrays can be mapped, the same bytes for the same arrays."""
+    An array that is a part of a mapped one is copied in blocks, never whole.
+    """
 
     def save(draft: Path) -> None:
         with draft.open("wb") as out, zipfile.ZipFile(out, "w") as archive:
             for name, array in arrays.items():
-                if not isinstance(array, Blocks):
-                    array = Blocks(array.shape, array.dtype, [array])
+                if array.flags.fnc:  # in Fortran's order, which is not mapped
+                    array = np.ascontiguousarray(array)
                 info = zipfile.ZipInfo(f"{name}.npy")  # of 1980, as NumPy's
                 info.extra = _padding(out.tell(), info.filename)
                 with archive.open(info, "w", force_zip64=True) as member:
-                    _write_array(member, array)
+                    np.lib.format.write_array(member, array, allow_pickle=False)
 
     write_whole(path, save)
-
-
-def _write_array(out: Any, array: Blocks) -> None:
-    header = {
-        "descr": np.lib.format.dtype_to_descr(np.dtype(array.dtype)),
-        "fortran_order": False,
-        "shape": array.shape,
-    }
-    np.lib.format.write_array_header_1_0(out, header)
-    for block in array.blocks:
-        out.write(np.ascontiguousarray(block, dtype=array.dtype).tobytes())
 
 
 def _padding(start: int, name: str) -> bytes:

@@ -4,7 +4,9 @@ truth, and views N×V×D… of augmented images. Large arrays are not read but m
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,79 +16,125 @@ import torch
 from torch import Tensor
 
 from balancemix.data import images
-from balancemix.data.formats.mapped import map_array
-from balancemix.data.rows import FeatureRows
+from balancemix.data.formats.mapped import map_array, write_stored
+from balancemix.data.source import ReadOptions, Source
 from balancemix.data.splits import check_classes, check_split
 from balancemix.errors import InputError, listing
 
 Array = npt.NDArray[Any]
+ENDING = ".npz"  # of what `write` writes
 NAMES = ("features", "labels", "classes", "split", "images", "truth", "views")
 BLOCK = 1024  # rows looked at at once
 
 
-def read(
-    file: Path, *, dropout: float = 0.1, noise: float = 0.1, vary_stored: bool = False
-) -> tuple[FeatureRows, list[str] | None]:
+def recognise(path: Path) -> str | None:
+    """Say whether it is the name of an .npz, which need not be there.
+
+    >>> recognise(Path("photos.npz"))
+    'it ends in .npz'
+    """
+    return "it ends in .npz" if path.suffix == ".npz" else None
+
+
+def read(path: Path, options: ReadOptions) -> Source:
     """Read features and labels, and the split named for each row, if any is.
 
     `images` name the rows; where such files lie beside the .npz, they are the rows' pictures.
     Rows are counted from 0.
     """
-    arrays = _arrays(file)
+    arrays = _arrays(path)
     for name in ("features", "labels"):
         if name not in arrays:
             found = ", ".join(arrays) or "none that is known"
-            raise InputError(f"{file}: no array {name!r}, only {found}; save it under that name")
-    features = _features(file, arrays["features"])
+            raise InputError(f"{path}: no array {name!r}, only {found}; save it under that name")
+    features = _features(path, arrays["features"])
     labels = arrays["labels"]
     if labels.ndim != 2 or len(labels) != len(features):
         raise InputError(
-            f"{file}: labels are {_shape(labels)}, features {_shape(features)}; "
+            f"{path}: labels are {_shape(labels)}, features {_shape(features)}; "
             "both need one line for each row"
         )
     count, width = labels.shape
-    classes = _strings(file, "classes", arrays, width) or [f"class {k}" for k in range(width)]
-    check_classes(str(file), classes)
-    names = _strings(file, "images", arrays, count)
+    classes = _strings(path, "classes", arrays, width) or [f"class {k}" for k in range(width)]
+    check_classes(str(path), classes)
+    names = _strings(path, "images", arrays, count)
     repeated = [repr(name) for name, times in Counter(names).items() if times > 1]
     if repeated:
-        raise InputError(f"{file}: images repeated: {listing(repeated)}; keep one row of each")
-    split = _strings(file, "split", arrays, count)
+        raise InputError(f"{path}: images repeated: {listing(repeated)}; keep one row of each")
+    split = _strings(path, "split", arrays, count)
     for i, name in enumerate(split or ()):
-        check_split(f"{file} row {i}", name)
+        check_split(f"{path} row {i}", name)
     truth = arrays.get("truth")
     if truth is not None and truth.shape != labels.shape:
-        raise InputError(f"{file}: truth is {_shape(truth)}, labels are {_shape(labels)}")
-    rows = FeatureRows(
-        torch.from_numpy(features),
-        _binary(file, "labels", labels, classes),
-        classes,
-        names,
-        None if truth is None else _binary(file, "truth", truth, classes, unknown=True),
-        dropout=dropout,
-        noise=noise,
-        stored=_views(file, arrays, features),
-        vary_stored=vary_stored,
-        pictures=None if names is None else [images.find(file.parent, name) for name in names],
+        raise InputError(f"{path}: truth is {_shape(truth)}, labels are {_shape(labels)}")
+    return Source(
+        path=path,
+        classes=classes,
+        names=_row_names(count) if names is None else names,
+        given=_binary(path, "labels", labels, classes).to(torch.int8),
+        split=split,
+        truth=None if truth is None else _binary(path, "truth", truth, classes, unknown=True),
+        images=None if names is None else [images.find(path.parent, name) for name in names],
+        features=torch.from_numpy(features),
+        stored=_views(path, arrays, features),
+        origin=path,
     )
-    return rows, split
 
 
-def read_features(file: Path) -> tuple[Tensor, list[str] | None]:
+def write(source: Source, given: Tensor, out: Path) -> None:
+    """Write the .npz with other labels; arrays that are not asked about stay as they are."""
+    if source.features is None:
+        raise InputError(
+            f"{out}: an .npz holds features, but {source.path} has images; write a .csv, or "
+            "make features of them with `balancemix embed`"
+        )
+    arrays = _arrays(source.origin, None) if isinstance(source.origin, Path) else {}
+    if not arrays:
+        arrays = {"features": source.features.numpy()}
+        if source.stored is not None:
+            arrays["views"] = source.stored.numpy()
+        arrays |= {"classes": np.array(source.classes), "images": np.array(source.names)}
+    kind = arrays["labels"].dtype if "labels" in arrays else np.uint8
+    changed: dict[str, Array] = {"labels": given.numpy().astype(kind)}
+    if source.truth is not None:
+        changed["truth"] = source.truth.numpy()
+    if source.split is not None:
+        changed["split"] = np.array(source.split)
+    if source.facts:
+        changed["facts"] = np.array(json.dumps(source.facts))
+    for name, array in changed.items():
+        if name not in arrays or not np.array_equal(arrays[name], array):
+            arrays[name] = array
+    write_stored(out, arrays)
+
+
+def read_features(path: Path) -> Source:
     """Read features, and names of the rows if there are any, without asking for labels."""
-    arrays = _arrays(file)
+    arrays = _arrays(path)
     if "features" not in arrays:
-        raise InputError(f"{file}: no array 'features', found {', '.join(arrays) or 'nothing'}")
-    features = _features(file, arrays["features"])
-    return torch.from_numpy(features), _strings(file, "images", arrays, len(features))
+        raise InputError(f"{path}: no array 'features', found {', '.join(arrays) or 'nothing'}")
+    features = _features(path, arrays["features"])
+    count = len(features)
+    return Source(
+        path=path,
+        classes=[],
+        names=_strings(path, "images", arrays, count) or _row_names(count),
+        given=torch.empty(count, 0, dtype=torch.int8),
+        features=torch.from_numpy(features),
+    )
 
 
-def _arrays(file: Path) -> dict[str, Array]:
-    """Read every array that we know; no pickled object is ever opened."""
+def _row_names(count: int) -> list[str]:
+    return [f"row {i}" for i in range(count)]
+
+
+def _arrays(file: Path, names: Sequence[str] | None = NAMES) -> dict[str, Array]:
+    """Read every array that we know, or all; no pickled object is ever opened."""
     try:
         # Opened here, since NumPy leaves a file open that turns out to be broken.
         with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            return {name: _array(file, archive, name) for name in NAMES if name in archive}
+            known = list(archive) if names is None else names
+            return {name: _array(file, archive, name) for name in known if name in archive}
     except FileNotFoundError as error:
         raise InputError(f"{file}: no such file") from error
     except Exception as error:  # zip, zlib and NumPy's header parser each raise their own

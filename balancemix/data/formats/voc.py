@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from balancemix.data.source import Catalogue, read_lines
+from balancemix.data.source import ReadOptions, Source, names_below, read_lines
 from balancemix.data.splits import check_classes
 from balancemix.errors import InputError, suggest
 
@@ -31,27 +31,28 @@ VALUES = {"1": 1, "0": 0, "-1": -1}  # present, only as a difficult object, abse
 WHOLE = "the whole devkit is needed (of 2007: VOCtrainval and VOCtest)"
 
 
-def recognise(folder: Path) -> bool:
+def recognise(path: Path) -> str | None:
     """Say whether a folder is a devkit of VOC, or holds one.
 
     >>> recognise(Path("nowhere"))
-    False
     """
-    return bool(_years(folder))
+    years = _years(path)
+    return f"it holds VOC{next(iter(years))}/ImageSets/Main" if years else None
 
 
-def read(folder: Path, *, difficult: str = "ignore") -> Catalogue:
+def read(path: Path, options: ReadOptions) -> Source:
     """Read the labels of all splits.
 
     A class that is there only as a difficult object is negative in training; in evaluation it is
     ignored, or counts as negative too.
     """
+    difficult = options.difficult
     if difficult not in DIFFICULT:
         raise InputError(f"difficult: {difficult!r}; {suggest(difficult, DIFFICULT)}")
-    years = _years(folder)
+    years = _years(path)
     parts = [(split, years[year], images) for split, year, images in PARTS[tuple(years)]]
     classes = sorted({name for _, home, images in parts for name in _classes(home, images)})
-    check_classes(str(folder), classes)
+    check_classes(str(path), classes)
     paths: list[Path] = []
     split: list[str] = []
     values = []
@@ -60,13 +61,21 @@ def read(folder: Path, *, difficult: str = "ignore") -> Catalogue:
         paths += [home / "JPEGImages" / f"{number}.jpg" for number in numbers]
         split += [name] * len(numbers)
         values.append(found)
-    given = torch.cat(values)
-    labels = (given == 1).to(torch.uint8)
+    marks = torch.cat(values)
+    given = (marks == 1).to(torch.int8)
     truth = None
     if difficult == "ignore":
         scored = torch.tensor([name != "train" for name in split]).unsqueeze(1)
-        truth = labels.to(torch.int8).masked_fill(scored & (given == 0), -1)
-    return Catalogue(folder, paths, labels, classes, split, truth)
+        truth = given.masked_fill(scored & (marks == 0), -1)
+    return Source(
+        path=path,
+        classes=classes,
+        names=names_below(path, paths),
+        given=given,
+        split=split,
+        truth=truth,
+        images=paths,
+    )
 
 
 def _years(folder: Path) -> dict[str, Path]:

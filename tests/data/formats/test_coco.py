@@ -9,9 +9,9 @@ import torch
 from PIL import Image
 
 from balancemix.cli import main
-from balancemix.data import load
+from balancemix.data import ReadOptions, View, load
 from balancemix.data.formats import coco
-from balancemix.data.rows import ImageRows
+from balancemix.data.images import ImageRows
 from balancemix.errors import InputError
 from balancemix.labels.classes import class_groups, imbalance
 from tests.conftest import SHARED
@@ -67,14 +67,14 @@ def changed(folder: Path, part: str, change) -> Path:
 
 def refused(data, message: str, **options) -> None:
     with pytest.raises(InputError) as caught:
-        load(data, **options)
+        load(data, options=ReadOptions(**options))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("images", ["", "images"])
 def test_both_splits(tmp_path, images):
-    data = load(make(tmp_path, images=images), size=8)
+    data = load(make(tmp_path, images=images), View(size=8))
     assert data.classes == CLASSES
     assert isinstance(data.train, ImageRows)
     assert data.train.labels.tolist() == [TRAIN[0], TRAIN[1], TRAIN[3]]
@@ -88,7 +88,7 @@ def test_both_splits(tmp_path, images):
 
 
 def test_images_without_annotations_can_be_kept(tmp_path):
-    data = load(make(tmp_path), unannotated="keep")
+    data = load(make(tmp_path), options=ReadOptions(unannotated="keep"))
     assert data.train.labels.tolist() == TRAIN
     assert data.test.labels.tolist() == VAL
     refused(tmp_path, "unannotated: 'kept'; did you mean 'keep'?", unannotated="kept")
@@ -118,7 +118,7 @@ def test_missing_images_are_named_or_left_out(tmp_path):
     message = "1 of 5 images are missing: 'train2014/COCO_train2014_000000000012.jpg'"
     refused(tmp_path, f"{message}; put them there, or pass --skip-bad")
     with pytest.warns(UserWarning, match=f"{message}; left out"):
-        data = load(tmp_path, skip_bad=True)
+        data = load(tmp_path, options=ReadOptions(skip_bad=True))
     assert data.train.labels.tolist() == [TRAIN[0], TRAIN[1]]
     assert len(data.test) == 2
     for file in tmp_path.glob("*2014/*.jpg"):
@@ -133,8 +133,8 @@ def test_missing_images_are_named_or_left_out(tmp_path):
         ("val", lambda c: c.pop("annotations"), "instances_val2014.json: no list 'annotations'"),
         ("train", lambda c: c["images"][1].pop("file_name"), "images[1] has no 'file_name', or no"),
         ("train", lambda c: c["images"].insert(0, 7), "images[0] has no 'id', or not as a number"),
-        ("train", lambda c: c["images"][1].update(id=9), "images[1]: its id 9 is that of another"),
-        ("train", lambda c: c["categories"][2].update(id=1), "categories[2]: its id 1 is that of"),
+        ("train", lambda c: c["images"][1].update(id=9), "images[1]: id 9 is used twice; give eac"),
+        ("train", lambda c: c["categories"][2].update(id=1), "categories[2]: id 1 is used twice;"),
         ("train", lambda c: c["annotations"][2].update(image_id=[]), "annotations[2] has no"),
         ("val", lambda c: c["annotations"][0].update(image_id=5), "image_id 5 is not among the im"),
         ("val", lambda c: c["annotations"][1].update(category_id=2), "[1]: category_id 2 is not"),
@@ -184,12 +184,12 @@ def test_the_real_labels_have_the_counts_of_2014(tmp_path):
             content = annotations(part, "2014", [*ids, 0], labels, classes, numbers)
             write(tmp_path, part, "2014", content)
         expected = torch.from_numpy(arrays["train_labels"])
-    data = coco.read(tmp_path)
+    data = coco.read(tmp_path, ReadOptions())
     assert [data.split.count(part) for part in ("train", "val")] == [82_081, 40_137]
-    train = data.labels[: data.split.count("train")]
-    assert torch.equal(train, expected)
+    train = data.given[: data.split.count("train")]
+    assert torch.equal(train, expected.to(torch.int8))
     assert data.classes == classes
     assert round(imbalance(train)["class_ratio"]) == 353
     sizes = [len(index) for index in class_groups(train.sum(0), "paper").values()]
     assert sizes == [1, 72, 7]
-    assert len(coco.read(tmp_path, unannotated="keep").paths) == 82_082 + 40_138
+    assert len(coco.read(tmp_path, ReadOptions(unannotated="keep"))) == 82_082 + 40_138

@@ -6,7 +6,7 @@ import pytest
 import torch
 from PIL import Image
 
-from balancemix.data import load
+from balancemix.data import ReadOptions, View, load
 from balancemix.data.formats import deepfashion
 from balancemix.data.formats.csv import read_classes, read_entries
 from balancemix.errors import InputError
@@ -57,14 +57,14 @@ def changed(folder: Path, name: str, change) -> Path:
 
 def refused(data, message: str, **options) -> None:
     with pytest.raises(InputError) as caught:
-        load(data, **options)
+        load(data, options=ReadOptions(**options))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("inside", ["", "Img"])
 def test_train_and_val_train_and_test_is_scored_on(tmp_path, inside):
-    data = load(make(tmp_path, inside), size=8)
+    data = load(make(tmp_path, inside), View(size=8))
     assert data.classes == NAMES
     assert list(data.splits) == ["train", "test"]
     assert torch.equal(data.train.labels, torch.cat([labels("train"), labels("val")]))
@@ -79,7 +79,7 @@ def test_missing_images_are_named_or_left_out(tmp_path):
     (tmp_path / "img" / "Sheer_Blouse_1" / "img_val00001.jpg").unlink()
     refused(tmp_path, "1 of 9 images are missing: 'img/Sheer_Blouse_1/img_val00001.jpg'; put them")
     with pytest.warns(UserWarning, match="1 of 9 images are missing: .*; left out"):
-        data = load(tmp_path, skip_bad=True)
+        data = load(tmp_path, options=ReadOptions(skip_bad=True))
     assert torch.equal(data.train.labels, torch.cat([labels("train"), labels("val")[:1]]))
 
 
@@ -126,9 +126,9 @@ def test_real_attributes_come_back_in_full_number(tmp_path):
         images = [f"img/item/img_{i:08}.jpg" for i in range(begin, begin + count)]
         rows = [real[i % len(real)] for i in range(begin, begin + count)]
         parts[part], begin = (images, rows), begin + count
-    data = deepfashion.read(write(tmp_path, classes, parts))
+    data = deepfashion.read(write(tmp_path, classes, parts), ReadOptions())
     assert (data.split.count("train"), data.split.count("test")) == (16_000, 4_000)
     assert data.classes == classes
-    expected = torch.tensor(real, dtype=torch.uint8)
-    assert torch.equal(data.labels[:4_000], expected)
-    assert data.labels.float().sum(1).mean().item() == pytest.approx(6, abs=0.1)
+    expected = torch.tensor(real, dtype=torch.int8)
+    assert torch.equal(data.given[:4_000], expected)
+    assert data.given.float().sum(1).mean().item() == pytest.approx(6, abs=0.1)

@@ -1,5 +1,6 @@
 """Arrays that stay in their .npz: what is mapped, what is read, and that both are the same."""
 
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 
 from balancemix.data import load
 from balancemix.data.formats import mapped
-from balancemix.data.formats.mapped import Blocks, write_stored
+from balancemix.data.formats.mapped import write_stored
 from balancemix.errors import InputError
 
 FEATURES = np.arange(24, dtype=np.float16).reshape(4, 6)
@@ -42,11 +43,26 @@ def test_what_is_written_is_numpy_s_and_aligned(tmp_path, everything_is_large):
         assert opened(file, name).offset % mapped.ALIGNMENT == 0
 
 
-def test_blocks_make_the_same_bytes(tmp_path):
+@pytest.mark.parametrize("order", ["strided", "Fortran's"])
+def test_any_order_in_memory_makes_the_same_bytes(tmp_path, order):
     write_stored(tmp_path / "whole.npz", {"features": FEATURES})
-    blocks = Blocks(FEATURES.shape, FEATURES.dtype, (FEATURES[i : i + 1] for i in range(4)))
-    write_stored(tmp_path / "blocks.npz", {"features": blocks})
-    assert (tmp_path / "whole.npz").read_bytes() == (tmp_path / "blocks.npz").read_bytes()
+    wide = np.stack([FEATURES, -FEATURES], 1)[:, 0]
+    features = wide if order == "strided" else np.asfortranarray(FEATURES)
+    assert not features.flags.c_contiguous
+    write_stored(tmp_path / "other.npz", {"features": features})
+    assert (tmp_path / "whole.npz").read_bytes() == (tmp_path / "other.npz").read_bytes()
+
+
+def test_a_part_of_a_mapped_array_is_never_read_whole(tmp_path):
+    shape = (48, 2, 1 << 20)  # 96 MB of which half is written
+    whole = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.uint8, shape)
+    tracemalloc.start()
+    try:
+        write_stored(tmp_path / "x.npz", {"views": whole[:, 1:]})
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 40e6
 
 
 def test_mapped_arrays_are_not_changed_in_the_file(tmp_path, everything_is_large):

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from balancemix.data import load
-from balancemix.data.rows import FeatureRows
+from balancemix.data import ReadOptions, load
+from balancemix.data.features import FeatureRows
 from balancemix.errors import InputError
 
 ARRAYS = {
@@ -53,7 +53,10 @@ def test_npz(tmp_path):
 @pytest.mark.filterwarnings("ignore:.*no training row")
 def test_npz_of_features_and_labels_alone(tmp_path):
     plain = dict.fromkeys(("classes", "split", "images", "truth"))
-    data = load(saved(tmp_path, **plain, labels=ARRAYS["labels"].astype(float)), holdout=0.5)
+    data = load(
+        saved(tmp_path, **plain, labels=ARRAYS["labels"].astype(float)),
+        options=ReadOptions(holdout=0.5),
+    )
     assert data.classes == ["class 0", "class 1"]
     assert (len(data.train), len(data.test)) == (2, 2)
     assert data.train.labels.dtype == torch.uint8

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from balancemix.data import load
+from balancemix.data import ReadOptions, View, load
 from balancemix.data.formats.csv import read_entries
-from balancemix.data.rows import ImageRows, Rows
-from balancemix.data.splits import divide
+from balancemix.data.images import ImageRows
+from balancemix.data.rows import Rows
+from balancemix.data.splits import split
 from balancemix.errors import InputError
 
 GOOD = """\
@@ -34,7 +35,7 @@ def folder(tmp_path) -> Path:
 
 def refused(data, message: str, **options) -> None:
     with pytest.raises(InputError) as caught:
-        load(data, **options)
+        load(data, options=ReadOptions(**options))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -51,7 +52,7 @@ def with_classes(folder: Path, text: str) -> Path:
 
 @pytest.mark.filterwarnings("ignore:.*no training row has the class 'owl'")
 def test_folder(folder):
-    data = load(folder, size=8)
+    data = load(folder, View(size=8))
     assert data.classes == ["cat", "dog", "owl"]
     assert isinstance(data.train, ImageRows)
     assert data.train.names == ["a.jpg", "b.jpg", "c.jpg"]
@@ -95,13 +96,14 @@ def test_val_is_scored_on_where_there_is_no_test(folder):
 def test_random_holdout(folder):
     text = "image,labels\na.jpg,cat\nb.jpg,dog\nc.jpg,cat\nd.png,dog\n"
     rewritten(folder, text)
-    data = load(folder, holdout=0.5, seed=1)
+    data = load(folder, options=ReadOptions(holdout=0.5, seed=1))
     assert sorted(data.train.names + data.test.names) == ["a.jpg", "b.jpg", "c.jpg", "d.png"]
     assert len(data.test) == 2
-    assert load(folder, holdout=0.5, seed=1).test.names == data.test.names
-    assert len({tuple(load(folder, holdout=0.5, seed=s).test.names) for s in range(8)}) > 1
-    assert len(load(folder, holdout=0.001).test) == 1
-    assert len(load(folder, holdout=0.999).train) == 1
+    assert load(folder, options=ReadOptions(holdout=0.5, seed=1)).test.names == data.test.names
+    seeds = [ReadOptions(holdout=0.5, seed=s) for s in range(8)]
+    assert len({tuple(load(folder, options=each).test.names) for each in seeds}) > 1
+    assert len(load(folder, options=ReadOptions(holdout=0.001)).test) == 1
+    assert len(load(folder, options=ReadOptions(holdout=0.999)).train) == 1
     refused(folder, "holdout must be between 0 and 1, it is 1.5", holdout=1.5)
 
 
@@ -177,7 +179,7 @@ def test_unreadable_images_are_all_named(folder):
 
 def test_unreadable_images_can_be_left_out(folder):
     with pytest.warns(UserWarning, match=r"5 of 10 images cannot be read: .*; left out"):
-        data = load(broken(folder), skip_bad=True)
+        data = load(broken(folder), options=ReadOptions(skip_bad=True))
     assert data.train.names == ["a.jpg", "b.jpg", "c.jpg", "tail.jpg"]
     assert data.train.labels[3].tolist() == [0, 0, 1]
     assert data.train.__getitems__([3])[0].shape == (1, 3, 224, 224)
@@ -237,7 +239,7 @@ def test_any_bytes_are_read_or_refused(content):
 @given(st.integers(2, 40), st.floats(0.01, 0.99), st.integers(0, 99))
 def test_holdout_takes_every_row_once(count, share, seed):
     labels = torch.ones(count, 2, dtype=torch.uint8)
-    data = divide("here", Rows(labels, ["a", "b"]), None, holdout=share, seed=seed)
+    data = split("here", Rows(labels, ["a", "b"]), None, holdout=share, seed=seed)
     names = [f"row {i}" for i in range(count)]
     assert sorted(data.train.names + data.test.names) == sorted(names)
     assert abs(len(data.test) - share * count) <= 1

@@ -10,10 +10,10 @@ import torch
 from PIL import Image
 
 from balancemix.cli import main
-from balancemix.data import load
+from balancemix.data import ReadOptions, View, load
 from balancemix.data.formats import voc
 from balancemix.data.rows import Rows
-from balancemix.data.splits import divide
+from balancemix.data.splits import split
 from balancemix.errors import InputError
 from balancemix.evaluation import metrics
 from balancemix.labels.classes import imbalance
@@ -60,7 +60,7 @@ def make(folder: Path, *years: str) -> Path:
 
 def refused(data, message: str, **options) -> None:
     with pytest.raises(InputError) as caught:
-        load(data, **options)
+        load(data, options=ReadOptions(**options))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -75,7 +75,7 @@ def text(folder: Path, name: str, content: str | None) -> Path:
 
 
 def test_both_years(tmp_path):
-    data = load(make(tmp_path, "2007", "2012"), size=8)
+    data = load(make(tmp_path, "2007", "2012"), View(size=8))
     assert data.classes == CLASSES
     assert list(data.splits) == ["train", "test"]
     assert [Path(name).stem for name in data.train.names] == [
@@ -93,7 +93,7 @@ def test_difficult_is_negative_in_training_and_unknown_in_evaluation(tmp_path):
     assert data.test.labels.tolist() == [[1, 0, 0], [0, 0, 1], [0, 1, 0]]
     assert data.test.truth.tolist() == [[1, -1, 0], [0, 0, 1], [-1, 1, 0]]
     assert data.test.truth.dtype == torch.int8
-    plain = load(tmp_path, difficult="negative")
+    plain = load(tmp_path, options=ReadOptions(difficult="negative"))
     assert plain.test.truth is None
     assert torch.equal(plain.test.labels, data.test.labels)
     refused(tmp_path, "difficult: 'negativ'; did you mean 'negative'?", difficult="negativ")
@@ -123,7 +123,7 @@ def test_missing_images_are_named_or_left_out(tmp_path):
     message = "1 of 6 images are missing: 'VOCdevkit/VOC2007/JPEGImages/000002.jpg'"
     refused(tmp_path, message)
     with pytest.warns(UserWarning, match="1 of 6 images are missing: .*; left out"):
-        data = load(tmp_path, skip_bad=True)
+        data = load(tmp_path, options=ReadOptions(skip_bad=True))
     assert data.test.truth.tolist() == [[1, -1, 0], [-1, 1, 0]]
     shutil.rmtree(tmp_path / "VOCdevkit" / "VOC2007" / "JPEGImages")
     refused(tmp_path, "6 of 6 images are missing", skip_bad=True)
@@ -208,11 +208,11 @@ def test_unknown_truth_is_for_scoring_alone():
     labels = torch.eye(2, dtype=torch.uint8).repeat(2, 1)
     truth = labels.to(torch.int8)
     rows = Rows(labels, ["a", "b"], truth=truth)
-    data = divide("here", rows, ["train", "train", "val", "test"])
+    data = split("here", rows, ["train", "train", "val", "test"])
     assert data.train.truth is None
     assert data.splits["train"] is data.train
     assert all(data.splits[name].truth is not None for name in ("val", "test"))
-    known = divide("here", rows.with_labels(labels, labels), ["train", "train", "val", "test"])
+    known = split("here", rows.with_labels(labels, labels), ["train", "train", "val", "test"])
     assert known.train.truth is not None
     with pytest.raises(InputError, match=r"labels must be 4×2 uint8, they are 4×2 torch.int8"):
         rows.with_labels(truth, None)
@@ -233,11 +233,11 @@ def real(tmp_path_factory):
 
 @pytest.mark.shared
 def test_the_real_labels_have_the_counts_of_the_paper(real):
-    data = voc.read(real)
+    data = voc.read(real, ReadOptions())
     assert data.classes[:2] == ["aeroplane", "bicycle"]
     assert len(data.classes) == 20
     assert (data.split.count("train"), data.split.count("test")) == (16_551, 4_952)
-    train = data.labels[: data.split.count("train")]
+    train = data.given[: data.split.count("train")]
     ratios = imbalance(train)
     assert round(ratios["class_ratio"], 2) == 14.48
     assert round(ratios["positive_negative_ratio"], 2) == 12.80
@@ -255,8 +255,8 @@ def test_the_real_labels_have_the_counts_of_the_paper(real):
 )
 def test_the_real_labels_of_one_year(real, tmp_path, year, rows, ratio):
     shutil.copytree(real / "VOCdevkit" / f"VOC{year}", tmp_path / f"VOC{year}")
-    data = voc.read(tmp_path)
+    data = voc.read(tmp_path, ReadOptions())
     train = data.split.count("train")
     assert (train, len(data.split) - train) == rows
     if ratio is not None:
-        assert round(imbalance(data.labels[:train])["class_ratio"], 1) == ratio
+        assert round(imbalance(data.given[:train])["class_ratio"], 1) == ratio

@@ -3,8 +3,8 @@ import pytest
 import torch
 from sklearn.metrics import average_precision_score
 
-from balancemix.data import load, load_unlabelled
-from balancemix.data.formats.digits import CELLS, strips
+from balancemix.data import ReadOptions, load, load_unlabelled
+from balancemix.data.formats.builtin import CELLS, strips
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def test_training_is_long_tailed_and_the_test_is_not(data):
 
 
 def test_same_seed_same_digits(data):
-    again, other = load("digits"), load("digits", seed=1)
+    again, other = load("digits"), load("digits", options=ReadOptions(seed=1))
     assert torch.equal(again.train.labels, data.train.labels)
     assert torch.equal(again.train.pictures, data.train.pictures)
     torch.testing.assert_close(again.test.features, data.test.features)
@@ -80,6 +80,6 @@ def test_clean_labels_can_be_learnt(data):
 
 
 def test_rows_to_predict_are_made_with_the_seed_of_their_run():
-    wanted = load("digits", seed=1).test
-    rows = load_unlabelled("digits", wanted.classes, seed=1)
+    wanted = load("digits", options=ReadOptions(seed=1)).test
+    rows = load_unlabelled("digits", wanted.classes, options=ReadOptions(seed=1))
     torch.testing.assert_close(rows.features, wanted.features)

@@ -1,0 +1,112 @@
+"""An array made on the disk a few rows at a time, so that a job that was killed resumes.
+
+A `.npy` file holds the rows, a JSON file beside it what they are of and how many are done. The
+second is written whole or not at all, after the rows that it counts are on the disk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from balancemix.errors import InputError
+from balancemix.files import write_json
+
+Array = npt.NDArray[Any]
+
+NOTE_EVERY = 1.0  # seconds; what was made since the last note is made again after a kill
+
+
+class PartialArray:
+    """An array of which the first `done` rows are made; one that is of something else is refused.
+
+    Rows are written, not mapped: a full disk is then an error, and not a signal.
+    """
+
+    def __init__(
+        self, path: Path, about: Mapping[str, Any], shape: tuple[int, ...], dtype: npt.DTypeLike
+    ) -> None:
+        self.path, self.note_path, self.shape = path, note_of(path), shape
+        self.about = {**about, "shape": list(shape), "type": np.dtype(dtype).name}
+        self.done, self.noted = 0, time.monotonic()
+        if self.note_path.exists():
+            self.done = self._noted() if path.exists() else 0
+        if not self.done:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            np.lib.format.open_memmap(path, "w+", dtype, shape)
+            self._note()
+        array = self.array()
+        self.begin, self.dtype = array.offset, array.dtype
+        self.row_bytes = array.dtype.itemsize * int(np.prod(shape[1:], dtype=np.int64))
+
+    def cut(self, count: int) -> None:
+        """Keep the first `count` rows."""
+        self.done = count
+        self._note()  # before any of the others is overwritten
+
+    def append(self, rows: Array) -> None:
+        """Write some rows behind those that are done."""
+        with self.path.open("r+b") as out:
+            out.seek(self.begin + self.done * self.row_bytes)
+            out.write(np.ascontiguousarray(rows, dtype=self.dtype).tobytes())
+        self.done += len(rows)
+        if time.monotonic() - self.noted >= NOTE_EVERY:
+            self.note()
+
+    def note(self) -> None:
+        """Note how many rows are done, once they are on the disk."""
+        with self.path.open("rb") as written:
+            os.fsync(written.fileno())
+        self._note()
+
+    def array(self) -> np.memmap[Any, Any]:
+        """Map all rows into memory."""
+        return np.lib.format.open_memmap(self.path, "r")
+
+    def remove(self) -> None:
+        """Delete both files."""
+        remove(self.path)
+
+    def _note(self) -> None:
+        write_json(self.note_path, {"about": self.about, "done": self.done})
+        self.noted = time.monotonic()
+
+    def _noted(self) -> int:
+        """Read how many rows are done, of what is to be made here."""
+        try:
+            note = json.loads(self.note_path.read_bytes())
+            old, done = dict(note["about"]), int(note["done"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(
+                f"{self.note_path}: cannot be read ({error}); pass --force to start over"
+            ) from error
+        differing = [key for key in self.about if old.get(key) != self.about[key]]
+        if differing:
+            pairs = (f"{key} {old.get(key)!r}, now {self.about[key]!r}" for key in differing)
+            raise InputError(
+                f"{self.note_path}: was started with other settings ({', '.join(pairs)}); use the "
+                "same ones, or pass --force to start over"
+            )
+        return done
+
+
+def note_of(path: Path) -> Path:
+    """Name the file that says how far an array is.
+
+    >>> note_of(Path(".x.npz.npy")).name
+    '.x.npz.json'
+    """
+    return path.with_suffix(".json")
+
+
+def remove(path: Path) -> None:
+    """Delete a partial array, if there is one; its note first, without which it is nothing."""
+    note_of(path).unlink(missing_ok=True)
+    path.unlink(missing_ok=True)
