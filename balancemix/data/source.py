@@ -97,6 +97,20 @@ class Source:
     origin: object = None
     facts: Mapping[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def of_images(
+        cls,
+        path: Path,
+        images: list[Path],
+        classes: list[str],
+        given: Tensor,
+        split: list[str] | None = None,
+        truth: Tensor | None = None,
+    ) -> Source:
+        """Describe image files below a folder, named by their place in it."""
+        names = [image.relative_to(path).as_posix() for image in images]
+        return cls(path, classes, names, given, split, truth, images=images)
+
     def __len__(self) -> int:
         return len(self.names)
 
@@ -169,15 +183,6 @@ def present(paths: Sequence[Path]) -> list[bool]:
         except OSError:
             found[folder] = set()
     return [path.name in found[path.parent] for path in paths]
-
-
-def names_below(folder: Path, paths: Sequence[Path]) -> list[str]:
-    """Name files by their place below a folder.
-
-    >>> names_below(Path("coco"), [Path("coco/train2014/9.jpg")])
-    ['train2014/9.jpg']
-    """
-    return [path.relative_to(folder).as_posix() for path in paths]
 
 
 def read_lines(file: Path, needed: str) -> list[str]:

@@ -28,7 +28,7 @@ from balancemix.data.rows import batch_seed
 from balancemix.errors import InputError
 from balancemix.models.fold import folded
 from balancemix.progress import progress
-from balancemix.training.partial import PartialArray
+from balancemix.training.partial import PartialArray, remove
 
 Array = npt.NDArray[Any]
 
@@ -109,7 +109,7 @@ def embed(
     array = partial.array()
     features = {"features": array[:, 0], **({"views": array[:, 1:]} if views else {})}
     write_stored(out, {**features, **_labels(rows, split), "made": np.array(json.dumps(made))})
-    partial.remove()
+    remove(partial.path)
     return (len(rows), *shape)
 
 

@@ -33,23 +33,21 @@ class PartialArray:
     def __init__(
         self, path: Path, about: Mapping[str, Any], shape: tuple[int, ...], dtype: npt.DTypeLike
     ) -> None:
-        self.path, self.note_path, self.shape = path, note_of(path), shape
+        self.path, self.done, self.noted = path, 0, time.monotonic()
         self.about = {**about, "shape": list(shape), "type": np.dtype(dtype).name}
-        self.done, self.noted = 0, time.monotonic()
-        if self.note_path.exists():
-            self.done = self._noted() if path.exists() else 0
-        if not self.done:
+        if path.exists() and note_of(path).exists():
+            self.done = self._read_note()
+        else:
             path.parent.mkdir(parents=True, exist_ok=True)
             np.lib.format.open_memmap(path, "w+", dtype, shape)
-            self._note()
+            self.note()
         array = self.array()
-        self.begin, self.dtype = array.offset, array.dtype
-        self.row_bytes = array.dtype.itemsize * int(np.prod(shape[1:], dtype=np.int64))
+        self.begin, self.dtype, self.row_bytes = array.offset, array.dtype, array.strides[0]
 
     def cut(self, count: int) -> None:
         """Keep the first `count` rows."""
         self.done = count
-        self._note()  # before any of the others is overwritten
+        self.note()  # before any of the others is overwritten
 
     def append(self, rows: Array) -> None:
         """Write some rows behind those that are done."""
@@ -64,35 +62,28 @@ class PartialArray:
         """Note how many rows are done, once they are on the disk."""
         with self.path.open("rb") as written:
             os.fsync(written.fileno())
-        self._note()
+        write_json(note_of(self.path), {"about": self.about, "done": self.done})
+        self.noted = time.monotonic()
 
     def array(self) -> np.memmap[Any, Any]:
         """Map all rows into memory."""
         return np.lib.format.open_memmap(self.path, "r")
 
-    def remove(self) -> None:
-        """Delete both files."""
-        remove(self.path)
-
-    def _note(self) -> None:
-        write_json(self.note_path, {"about": self.about, "done": self.done})
-        self.noted = time.monotonic()
-
-    def _noted(self) -> int:
-        """Read how many rows are done, of what is to be made here."""
+    def _read_note(self) -> int:
+        file = note_of(self.path)
         try:
-            note = json.loads(self.note_path.read_bytes())
+            note = json.loads(file.read_bytes())
             old, done = dict(note["about"]), int(note["done"])
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(
-                f"{self.note_path}: cannot be read ({error}); pass --force to start over"
+                f"{file}: cannot be read ({error}); pass --force to start over"
             ) from error
-        differing = [key for key in self.about if old.get(key) != self.about[key]]
+        pairs = ((key, old.get(key), new) for key, new in self.about.items())
+        differing = [f"{key} {was!r}, now {new!r}" for key, was, new in pairs if was != new]
         if differing:
-            pairs = (f"{key} {old.get(key)!r}, now {self.about[key]!r}" for key in differing)
             raise InputError(
-                f"{self.note_path}: was started with other settings ({', '.join(pairs)}); use the "
-                "same ones, or pass --force to start over"
+                f"{file}: was started with other settings ({', '.join(differing)}); use the same "
+                "ones, or pass --force to start over"
             )
         return done
 

@@ -36,7 +36,7 @@ def test_rows_are_counted_once_noted(tmp_path, monkeypatch):
     assert opened(path).done == 4
     assert np.array_equal(second.array(), ROWS)
     assert np.array_equal(np.load(path), ROWS)
-    second.remove()
+    remove(path)
     assert list(tmp_path.iterdir()) == []
 
 

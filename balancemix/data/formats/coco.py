@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from balancemix.data.source import ReadOptions, Source, names_below
+from balancemix.data.source import ReadOptions, Source
 from balancemix.data.splits import check_classes
 from balancemix.errors import InputError, suggest
 
@@ -60,14 +60,7 @@ def read(path: Path, options: ReadOptions) -> Source:
         paths += [images / names[i] for i in kept.nonzero().flatten().tolist()]
         split += [part] * int(kept.sum())
         labels.append(present[kept])
-    return Source(
-        path=path,
-        classes=list(categories.values()),
-        names=names_below(path, paths),
-        given=torch.cat(labels),
-        split=split,
-        images=paths,
-    )
+    return Source.of_images(path, paths, list(categories.values()), torch.cat(labels), split)
 
 
 def _year(folder: Path) -> str:

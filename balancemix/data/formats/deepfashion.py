@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from balancemix.data.source import ReadOptions, Source, names_below, read_lines
+from balancemix.data.source import ReadOptions, Source, read_lines
 from balancemix.data.splits import check_classes
 from balancemix.errors import InputError
 
@@ -49,14 +49,7 @@ def read(path: Path, options: ReadOptions) -> Source:
         paths += [_find(path, name) for name in names]
         split += [ours] * len(names)
         labels.append(found)
-    return Source(
-        path=path,
-        classes=classes,
-        names=names_below(path, paths),
-        given=torch.cat(labels),
-        split=split,
-        images=paths,
-    )
+    return Source.of_images(path, paths, classes, torch.cat(labels), split)
 
 
 def _find(folder: Path, name: str) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from balancemix.data import images
-from balancemix.data.source import ReadOptions, Source, names_below
+from balancemix.data.source import ReadOptions, Source
 from balancemix.errors import InputError, listing
 
 ENDINGS = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"}
@@ -17,13 +17,7 @@ ENDINGS = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"}
 def read(path: Path, options: ReadOptions) -> Source:
     """Find every image below a folder."""
     paths = _images(path, options.skip_bad)
-    return Source(
-        path=path,
-        classes=[],
-        names=names_below(path, paths),
-        given=torch.empty(len(paths), 0, dtype=torch.int8),
-        images=paths,
-    )
+    return Source.of_images(path, paths, [], torch.empty(len(paths), 0, dtype=torch.int8))
 
 
 def _images(folder: Path, skip_bad: bool) -> list[Path]:

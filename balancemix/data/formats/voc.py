@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from balancemix.data.source import ReadOptions, Source, names_below, read_lines
+from balancemix.data.source import ReadOptions, Source, read_lines
 from balancemix.data.splits import check_classes
 from balancemix.errors import InputError, suggest
 
@@ -67,15 +67,7 @@ def read(path: Path, options: ReadOptions) -> Source:
     if difficult == "ignore":
         scored = torch.tensor([name != "train" for name in split]).unsqueeze(1)
         truth = given.masked_fill(scored & (marks == 0), -1)
-    return Source(
-        path=path,
-        classes=classes,
-        names=names_below(path, paths),
-        given=given,
-        split=split,
-        truth=truth,
-        images=paths,
-    )
+    return Source.of_images(path, paths, classes, given, split, truth)
 
 
 def _years(folder: Path) -> dict[str, Path]:
