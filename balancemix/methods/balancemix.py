@@ -31,13 +31,13 @@ from balancemix import processes
 from balancemix.judge.held_out import Evidence
 from balancemix.labels.chunks import chunks
 from balancemix.labels.mixtures import Fit, Guard, Mixtures, label_loss
-from balancemix.labels.table import RelabelWeight, manage
-from balancemix.methods.base import Input, Method, first_view, require, warm_epochs
+from balancemix.labels.table import manage, training_labels
+from balancemix.methods.base import Input, Method, checked, first_view, require, warm_epochs
 from balancemix.methods.losses import asl, bce, focal
 from balancemix.methods.mixing import draw_lambda, mix
-from balancemix.methods.sampling import Score, effective_rows, odds_of_scores, row_scores
+from balancemix.methods.sampling import Score, effective_rows, odds_of_rows
 from balancemix.methods.statistics import Statistics
-from balancemix.methods.stream import Said, by_batches
+from balancemix.methods.stream import Said
 from balancemix.models.classifier import evaluating
 
 
@@ -54,7 +54,6 @@ class BalanceMix(Method):
     trust_positives: given positives are never doubted (for data whose labels are only missing);
     "auto" is left to `settle`, which a pilot calls, and they are doubted until then.
     score, power: see `minority_odds`. mixture, fewest, separation: see `fit_mixtures`.
-    relabel_weight: re-labelled labels count fully ("one") or by their "confidence".
     blend: mix the weights of the two rows as their labels are, rather than use the random row's.
     base_loss: what a label's loss is; focal and asl with their own defaults (for Table 5).
     warmup_mix: off, the warm-up is plain BCE, as the paper's §4.3 (not its Algorithm 1) says.
@@ -76,7 +75,6 @@ class BalanceMix(Method):
     mixture: Fit = "raw"
     fewest: int = 10
     separation: float = 0.0
-    relabel_weight: RelabelWeight = "one"
     blend: bool = False
     warmup_mix: bool = True
     base_loss: Literal["bce", "focal", "asl"] = "bce"
@@ -192,7 +190,8 @@ class BalanceMix(Method):
             return target, weight
         if self.odds is not None and self.mode == "online":  # minority rows are the second half
             index = index[: len(index) // 2]
-        given, clean = (part.to(device) for part in self.table.doubts(index.cpu()))
+        index = index.cpu()
+        given, clean = self.table.given[index].to(device), self.table.clean[index].to(device)
         doubted = (clean <= 0.5).any(1).nonzero()[:, 0]
         if not len(doubted):
             return target, weight
@@ -200,8 +199,9 @@ class BalanceMix(Method):
         with evaluating(judge):  # also keeps the views out of BatchNorm's statistics
             said = judge(torch.cat([view[doubted] for view in views])).float().sigmoid()
         confidence = said.view(len(views), len(doubted), -1).mean(0)
-        decided = self._manage(given[doubted], clean[doubted], confidence)
-        target[doubted], weight[doubted], _ = decided
+        given, clean = given[doubted], clean[doubted]
+        status = self._manage(given, clean, confidence)
+        target[doubted], weight[doubted] = training_labels(given, status, clean)
         return target, weight
 
     def end_epoch(
@@ -211,78 +211,42 @@ class BalanceMix(Method):
 
         Without `view_confidence` the table's record of re-labelling rests on the plain confidence.
         """
-        judging = self.select and self.epoch + 1 >= self.warm
-        statistics = self._listen(confidence, judging)
-        table, facts = self.table, super().end_epoch()
-        pieces = list(chunks(*table.shape))
+        table, judging = self.table, self.select and self.epoch + 1 >= self.warm
+        confidence = checked(confidence, table.given)
+        views = None if view_confidence is None else checked(view_confidence, table.given)
+        facts = super().end_epoch()
+        statistics = Statistics.empty(table.shape[1], losses=judging)
+        statistics.update(confidence, table.given)
         if self.epoch == 1:
             facts |= self.found
         if self.odds is not None:
-            each = (row_scores(statistics, table.as_given(rows), self.score) for rows in pieces)
-            self.odds = odds_of_scores(torch.cat(list(each)), self.power)
+            self.odds = odds_of_rows(statistics, table.given, self.power, self.score)
             facts["effective_rows"] = effective_rows(self.odds)
         if not judging:
             return facts
         self.mixtures = statistics.mixtures(
             fit=self.mixture, fewest=self.fewest, separation=self.separation
         )
-        for rows in pieces:
-            given, said = table.noted(rows)
-            clean = self.mixtures.posterior(label_loss(given, said), given)
-            table.judge(rows, torch.where(given > 0, 1.0, clean) if self.trusting else clean)
-            if view_confidence is None:
-                self._decide(rows, said)
-        if view_confidence is not None:
-            own = torch.zeros(len(table), dtype=torch.bool)
-            for index, said in by_batches(view_confidence, table.shape):
-                self._decide(index, said)
-                own[index] = True
-            if not isinstance(view_confidence, Tensor):
-                table.gather(own)
+        for rows in chunks(*table.shape):
+            given = table.given[rows]
+            clean = self.mixtures.posterior(label_loss(given, confidence[rows]), given)
+            clean = torch.where(given > 0, 1.0, clean) if self.trusting else clean
+            seen = confidence[rows] if views is None else views[rows]
+            table.write(rows, self._manage(given, clean, seen), clean)
         facts |= table.shares()
         for guard in Guard:
             if guard and (count := int((self.mixtures.guard == guard).sum())):
                 facts[f"mixtures_{guard.name.lower()}"] = count
         return facts
 
-    def _listen(self, confidence: Said | None, judging: bool) -> Statistics:
-        """Add up what was said of all rows and, to judge labels by it, write it into the table.
-
-        It takes the place of what was decided of them, which is renewed at once: no matrix of
-        floats is kept.
-        """
-        table, statistics = self.table, Statistics.empty(self.table.shape[1], losses=judging)
-        own = torch.zeros(len(table), dtype=torch.bool)
-        for index, said in by_batches(confidence, table.shape):
-            statistics.update(said, table.as_given(index))
-            own[index] = True
-            if judging:
-                table.note(index, said)
-        if not isinstance(confidence, Tensor):
-            for tensor in statistics.tensors():
-                processes.sum_over_processes(tensor)
-            if int(statistics.rows) != len(table):
-                raise ValueError(f"confidence is of {int(statistics.rows)} rows, not {len(table)}")
-            if judging:
-                table.gather(own)
-        return statistics
-
-    def _decide(self, rows: Tensor | slice, said: Tensor) -> None:
-        target, weight, status = self._manage(*self.table.doubts(rows), said)
-        as_usual = self.reweight and self.relabel_weight == "one"  # the table knows Eq. 10
-        self.table.decide(rows, target, status, None if as_usual else weight)
-
-    def _manage(
-        self, given: Tensor, clean: Tensor, confidence: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def _manage(self, given: Tensor, clean: Tensor, confidence: Tensor) -> Tensor:
         return manage(
             given,
             clean,
             confidence,
-            epsilon=self.threshold,
+            self.threshold,
             relabel=self.relabel,
             reweight=self.reweight,
-            relabel_weight=self.relabel_weight,
         )
 
     def state_dict(self) -> dict[str, Any]:

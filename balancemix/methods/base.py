@@ -64,7 +64,12 @@ class Method:
         """Begin on an N×K matrix of 0/1 labels, to be trained for `epochs`."""
         if epochs < 1:
             raise ValueError(f"epochs must be at least 1, it is {epochs}")
-        self.table = LabelTable.trusting(labels)
+        self.table = LabelTable.from_given(labels)
+        if bool((self.table.given < 0).any()):
+            raise ValueError(
+                "some labels are unknown (−1), and methods learn from known ones only: give each "
+                "label as 0 or 1"
+            )
         self.odds: Tensor | None = None  # of each row, or None: no second half of the batch
         self.epoch, self.epochs = 0, epochs  # epochs ended, epochs in all
         self.generator = torch.Generator().manual_seed(seed)

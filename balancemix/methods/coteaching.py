@@ -201,10 +201,8 @@ class CoTeaching(Mixup):
         small = self.sets.sum(1) < 2 * self.size
         self.sets = self.sets | small[:, None]
 
-        table.clean = clean[:, 1:].expand(rows, classes).contiguous()
-        table.weight = self.sets[0, :, None].float().expand(rows, classes).contiguous()
-        held = table.clean > 0.5
-        table.status = torch.where(held, Status.CLEAN, Status.AMBIGUOUS)
+        status = torch.where(self.sets[0, :, None], Status.CLEAN, Status.IGNORED)
+        table.write(slice(None), status, clean[:, 1:].expand(rows, classes))
         facts["kept_a"], facts["kept_b"] = self.sets.float().mean(1).tolist()
         if bool(small.any()):
             facts["sets_too_small"] = int(small.sum())

@@ -14,7 +14,7 @@ Mixup, which mixes the losses of the two rows; for BCE that is the same as to mi
 Cost: that of BCE and, after the warm-up, a forward pass over the data each epoch.
 BCE where strength = alpha = 0.
 
-In the table, unknowns are AMBIGUOUS with weight 0, pseudo-negatives RELABELLED with weight b.
+In the table unknowns are IGNORED, pseudo-negatives ABSENT with s for a target; b is not in it.
 Departure: their logarithm of p + 1e-5 is exact here, and nothing is stopped early.
 """
 
@@ -67,8 +67,9 @@ class EMAPL(Mixup):
         """Begin with every label unknown that is not a given positive."""
         super().start(labels, epochs, seed)
         self.warm = epochs // 2 if self.warmup is None else self.warmup
-        self.table.weight = self.table.given.float()
-        self.table.status = (self.table.given == 0).to(torch.uint8) * Status.AMBIGUOUS
+        positive = self.table.given > 0
+        self.table.write(slice(None), torch.where(positive, Status.CLEAN, Status.IGNORED))
+        self.table.soft = positive.float()
         return self
 
     @property
@@ -80,12 +81,13 @@ class EMAPL(Mixup):
         """Weigh each side of a label, and its entropy, by what the mixed rows know of it."""
         x = first_view(x)
         target, weight = self.table.rows(index, x.device)
-        given = self.table.given[index.cpu()].to(target)
-        unknown = (self.table.status[index.cpu()] == Status.AMBIGUOUS).to(target)
+        status = self.table.status[index.cpu()].to(x.device)
+        given, unknown = (status == Status.CLEAN).to(target), 1 - weight
+        weight = torch.where(status == Status.ABSENT, self.pseudo, weight)
         # Each loss is linear in these, so that their mix is the mix of the losses.
-        x, given, positive, negative, unknown = self.mixed(
-            x, given, weight * target, weight * (1 - target), unknown
-        )
+        known = torch.stack([given, weight * target, weight * (1 - target), unknown], 1)
+        x, known = self.mixed(x, known)
+        given, positive, negative, unknown = known.unbind(1)
         logits = model(x)
         present, absent = losses.sides(logits)
         own = positive * present + negative * absent
@@ -98,15 +100,14 @@ class EMAPL(Mixup):
     ) -> dict[str, float]:
         """Give the least confident unknowns a soft label."""
         table = self.table
-        unknown = table.status == Status.AMBIGUOUS
+        unknown = table.status == Status.IGNORED
         if self.needs_confidence:
             confidence = checked(confidence, table.given)
             each = self.share / (self.epochs - self.warm)
             count = (each * (table.given == 0).sum(0)).long()
             chosen = least_confident(confidence, unknown, count)
-            table.target = torch.where(chosen, confidence, table.target)
-            table.weight = table.weight.masked_fill(chosen, self.pseudo)
-            table.status = table.status.masked_fill(chosen, Status.RELABELLED)
+            table.soft = torch.where(chosen, confidence, table.rows(slice(None))[0])
+            table.write(slice(None), table.status.masked_fill(chosen, Status.ABSENT))
             unknown = unknown & ~chosen
         return super().end_epoch() | {"unknown": float(unknown.float().mean())}
 

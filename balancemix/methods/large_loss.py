@@ -130,14 +130,13 @@ class LLCp(LLCt):
     ) -> dict[str, float]:
         """Write this epoch's corrections into the table's targets."""
         facts, table = super().end_epoch(confidence, view_confidence), self.table
-        found = torch.zeros_like(table.target)
+        found = torch.zeros(table.shape, dtype=torch.uint8)
         for rows, label in self.found:
             found[rows, label] = 1
         self.found = []
         missing = processes.sum_over_processes(found) > 0
-        table.target = table.target.masked_fill(missing, 1.0)
-        table.status = table.status.masked_fill(missing, Status.RELABELLED)
-        facts["flipped"] = float((table.target != table.given).float().mean())
+        table.write(slice(None), table.status.masked_fill(missing, Status.PRESENT))
+        facts["flipped"] = table.shares()["flipped"]
         return facts
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:

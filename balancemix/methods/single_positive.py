@@ -145,7 +145,7 @@ class ROLE(EPR):
     def loss(self, model: nn.Module, x: Input, index: Tensor) -> Tensor:
         """Learn from given positives and estimated labels."""
         x = first_view(x)
-        estimate, _ = self.table.rows(index, x.device)
+        estimate = self.matrix[index.cpu()].sigmoid().to(x.device)
         given = self.table.given[index.cpu()].to(estimate)
         x, given, estimate = self.mixed(x, given, estimate)
         logits = model(x)
@@ -163,13 +163,14 @@ class ROLE(EPR):
         facts = super().end_epoch()
         given = self.table.given
         self._estimate(label_step(self.matrix, given, confidence, self.positives, self.rate))
-        facts["flipped"] = float(((self.table.target > 0.5) != (given > 0)).float().mean())
+        facts["flipped"] = float(((self.matrix > 0) != (given > 0)).float().mean())
         return facts
 
     def _estimate(self, matrix: Tensor) -> None:
         """Keep the logits, and show them as the table's targets."""
-        self.matrix, self.table.target = matrix, matrix.sigmoid()
-        self.table.status = (self.table.given == 0).to(torch.uint8) * Status.RELABELLED
+        self.matrix, self.table.soft = matrix, matrix.sigmoid().half()
+        estimated = torch.where(matrix > 0, Status.PRESENT, Status.ABSENT)
+        self.table.write(slice(None), estimated.masked_fill(self.table.given > 0, Status.CLEAN))
 
     def state_dict(self) -> dict[str, Any]:
         """Add the matrix."""

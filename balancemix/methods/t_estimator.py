@@ -103,12 +103,11 @@ class TEstimator(Mixup):
         self.remembered = self.remembered + scaled_losses(confidence, given)
         if self.epoch < self.warm:
             return facts
-        table.clean = pick(self.remembered / min(self.warm, _REMEMBERED), given)
+        clean = pick(self.remembered / min(self.warm, _REMEMBERED), given)
         if self.one_sided is not None:
-            table.clean = table.clean.masked_fill(given == (self.one_sided == "positives"), 1.0)
-        held = table.clean > 0.5
-        table.status = torch.where(held, Status.CLEAN, Status.AMBIGUOUS)
-        table.weight = torch.ones_like(table.clean)  # a step's weights are its own
+            clean = clean.masked_fill(given == (self.one_sided == "positives"), 1.0)
+        held = clean > 0.5
+        table.write(slice(None), torch.where(held, Status.CLEAN, Status.AMBIGUOUS), clean)
         self.rates = estimate_noise_rates(
             given, confidence, held, one_sided=self.one_sided, fewest=self.fewest
         )

@@ -31,13 +31,13 @@ from balancemix.errors import InputError
 from balancemix.evaluation.metrics import average_precision, evaluate
 from balancemix.evaluation.selection import table_quality
 from balancemix.labels.classes import Groups, class_counts, class_groups
-from balancemix.labels.table import LabelTable
+from balancemix.labels.table import Labels, LabelTable
 from balancemix.methods import Method
 from balancemix.methods.sampling import epoch_seed, upsampling
 from balancemix.methods.stream import Said
 from balancemix.plan.plan import Plan
 from balancemix.progress import Progress, Silent
-from balancemix.run import Run, pack, unpack
+from balancemix.run import VERSION, Run, pack, refusal, unpack
 from balancemix.training import pilot
 from balancemix.training.engine import Engine
 from balancemix.training.predict import predict, predict_logits, predictions
@@ -79,8 +79,7 @@ def fit(
             method.load_state_dict(state["method"])
             engine.load_state_dict(state)
         except (KeyError, TypeError) as error:
-            where = run.path / "checkpoint.pt" if run is not None else "the checkpoint"
-            raise InputError(f"{where}: is of another version; --force begins anew") from error
+            raise refusal(run) from error
         lines = lines[: method.epoch]
         show.advance(method.epoch * len(batches))
 
@@ -128,7 +127,7 @@ def fit(
         logits = predict_logits(witness, valid.plain, size, workers=workers)
     if run is not None and processes.rank() == 0:
         run.save_model(method.deliver(engine.weights()))
-        run.write_arrays("labels.npz", _record(method.table.matrices(), confidence, train))
+        run.write_arrays("labels.npz", _record(method.table.whole(), confidence, train))
         run.write_json("classes.json", _by_class(logits, train, valid, plan))
         run.write_json("metrics.json", metrics)
     engine.end()
@@ -213,10 +212,11 @@ def _upsampling(odds: Tensor | None, labels: Tensor, groups: Groups) -> dict[str
     return {f"upsampling_{name}": float(mean) for name, mean in means.items()}
 
 
-def _record(table: dict[str, Tensor], confidence: Tensor, train: Rows) -> dict[str, Any]:
+def _record(labels: Labels, confidence: Tensor, train: Rows) -> dict[str, Any]:
     """Collect what labels.npz holds; of several witnesses' confidence, the model's own."""
-    arrays: dict[str, Any] = {name: tensor.numpy() for name, tensor in table.items()}
+    arrays: dict[str, Any] = {name: tensor.numpy() for name, tensor in labels._asdict().items()}
     return {
+        "version": VERSION,
         **arrays,
         "confidence": confidence[:, : len(train.classes)].numpy(),
         "classes": list(train.classes),

@@ -30,6 +30,8 @@ TINY = {
     "t-estimator": {"warmup": 1, "fewest": 4},
 }
 
+RELIABILITY = np.array([0, 1, 1, 2, 2, 0])  # the reference's codes, C, R and U, of ours
+
 # The settings at which a method is BCE.
 AS_BCE = {
     "bce": [{}],
@@ -183,7 +185,7 @@ def test_given_labels_and_the_callers_tensors_are_untouched(name):
     training = Training(make_method(name, labels), x).run()
     assert x.equal(kept_x)
     assert labels.equal(kept_labels)
-    assert training.method.table.given.equal(kept_labels)
+    assert training.method.table.given.equal(kept_labels.to(torch.int8))
 
     index = torch.arange(2 * SIZE)
     batch, kept_batch = x[index], x[index].clone()
@@ -386,7 +388,6 @@ def test_each_switch_alone_changes_the_result(switch, mode):
         {"mode": "online"},
         {"mode": "paper"},
         {"trust_positives": True},
-        {"relabel_weight": "confidence"},
         {"mixture": "dividemix"},
         {"score": "positive-mean"},
         {"power": 10.0},
@@ -456,8 +457,8 @@ def test_labels_are_judged_from_the_last_epoch_of_the_warm_up_on():
     training = Training(make_method("balancemix", labels, warmup=2), x)
     training.epoch()
     assert training.method.mixtures is None
-    assert training.method.table.weight.equal(torch.ones(N, K))
-    assert training.method.table.target.equal(labels.float())
+    assert training.method.table.whole().weight.equal(torch.ones(N, K))
+    assert training.method.table.whole().target.equal(labels.float())
     training.epoch()
     assert training.method.mixtures is not None
     assert (training.method.table.status != Status.CLEAN).any()
@@ -528,7 +529,7 @@ def known_case(**options):
     generator = torch.Generator().manual_seed(2)
     clean = torch.rand(N, K, generator=generator)
     clean[7] = 0.9  # a row of which nothing is doubted
-    method.table.clean = clean
+    method.table.write(slice(None), Status.CLEAN, clean)
     method.mixtures, method.epoch = some_mixtures(), 1
     index = torch.tensor([7, 30, 2, 19, 5, 30, 11, 26])  # row 30 is mixed with another one's 30
     return method, make_model(norm=False, seed=3), x, index
@@ -536,7 +537,7 @@ def known_case(**options):
 
 def refined(method, model, views, index):
     """The reference's labels, reliability, P(clean) and weights of a batch."""
-    Y, p_G = method.table.given[index].numpy(), method.table.clean[index].numpy()
+    Y, p_G = method.table.given[index].numpy(), method.table.clean[index].float().numpy()
     f_1, f_2 = (np.array([confidence_of(model)(row) for row in view]) for view in views)
     labels, reliability = reference.refine(Y, p_G, f_1, f_2, method.epsilon)
     weight = np.where(reliability == reference.U, p_G, 1)
@@ -561,12 +562,12 @@ def test_paper_mode_loss_equals_equation_10(views, pairs):
 @pytest.mark.parametrize("pairs", [1, 4])
 def test_online_loss_is_equation_10_with_minority_labels_of_the_table(pairs):
     method, model, x, index = known_case(mode="online", lambda_per="pair" if pairs > 1 else "batch")
-    target = method.table.target
-    target[index[4:]] = 1 - target[index[4:]]  # as if all of them had been re-labelled
-    method.table.target = target
+    given = method.table.given[index[4:]]  # as if all of them had been re-labelled
+    method.table.write(index[4:], torch.where(given > 0, Status.ABSENT, Status.PRESENT))
+    assert (method.table.whole().target[index[4:]] != given).all()
     first, second = x[index], x[index] + 0.5
     Y, reliability, p_G, _ = refined(method, model, (first, second), index)
-    Y[4:] = method.table.target[index[4:]].numpy()
+    Y[4:] = method.table.whole().target[index[4:]].numpy()
     lam = lambda_of(method, pairs) if pairs > 1 else [lambda_of(method)] * 4
     want = reference.loss(
         confidence_of(model), first[:4], Y[:4], first[4:], Y[4:], lam, reliability[:4], p_G[:4]
@@ -613,8 +614,8 @@ def test_epoch_mode_equals_equations_2_to_10_from_confidences_to_loss(pairs):
     method.end_epoch(torch.tensor(f), torch.tensor((f_1 + f_2) / 2))
     p_G = reference.clean_probability(f.astype(float), labels)
     Y, reliability = reference.refine(labels, p_G, f_1, f_2, 0.9)
-    np.testing.assert_array_equal(method.table.status, reliability)
-    np.testing.assert_array_equal(method.table.target, Y)
+    np.testing.assert_array_equal(RELIABILITY[method.table.status], reliability)
+    np.testing.assert_array_equal(method.table.whole().target, Y)
     doubted = p_G <= 0.5
     np.testing.assert_allclose(method.table.clean[doubted], p_G[doubted], atol=0.004)
     np.testing.assert_allclose(
@@ -640,12 +641,13 @@ def test_reliability_and_weights_come_from_the_random_row_alone(mode):
         """The loss when the P(clean) of the ambiguous labels of `rows` is halved."""
         method, model, x, index = known_case(mode=mode, epsilon=1.0, **options)
         index = torch.tensor([7, 30, 2, 19, 5, 31, 11, 26])
-        clean = method.table.clean
+        clean = method.table.clean.float()
         if rows is not None:
             clean[index[rows]] = (
                 torch.where(clean[index[rows]] > 0.5, 1.0, 0.5) * clean[index[rows]]
             )
-        method.table.clean, method.table.weight = clean, torch.where(clean > 0.5, 1.0, clean)
+        status = torch.where(clean > 0.5, Status.CLEAN, Status.AMBIGUOUS)
+        method.table.write(slice(None), status, clean)
         return method.loss(model, x[index], index)
 
     first, second = slice(0, 4), slice(4, 8)
@@ -656,7 +658,7 @@ def test_reliability_and_weights_come_from_the_random_row_alone(mode):
 
 def test_a_partner_permuted_within_the_batch_brings_labels_but_no_weights():
     method, model, x, index = known_case(minority=False, mode="epoch")
-    method.table.weight = method.table.clean
+    method.table.write(slice(None), Status.AMBIGUOUS)
     known = torch.Generator()
     known.set_state(method.generator.get_state())
     partner = torch.randperm(8, generator=known).numpy()
@@ -677,7 +679,8 @@ def echo_case(**options):
     labels = torch.tensor([[0, 1, 0, 1, 1]] * N)
     kept = {"warmup": 0, "epsilon": 0.8, "mode": "paper"}
     method = BalanceMix(**kept | options).start(labels, EPOCHS)
-    method.table.clean = torch.tensor([[0.1, 0.2, 0.3, 0.9, 0.4]]).repeat(N, 1)
+    clean = torch.tensor([[0.1, 0.2, 0.3, 0.9, 0.4]]).expand(N, -1)
+    method.table.write(slice(None), Status.CLEAN, clean)
     method.mixtures, method.epoch = some_mixtures(), 1
     return method
 
@@ -708,15 +711,15 @@ def test_more_than_two_views_are_averaged_too():
 
 def test_refined_labels_last_for_the_step_only():
     method = echo_case()
-    kept = {name: tensor.clone() for name, tensor in method.table.matrices().items()}
+    kept = method.table.state_dict()
     method.refine(Echo(), torch.full((2, K), 5.0), torch.tensor([0, 1]))
-    assert same(method.table.matrices(), kept)
+    assert same(method.table.state_dict(), kept)
 
 
 def test_rows_without_doubted_labels_are_not_forwarded():
     method, shown = echo_case(), []
     even = (torch.arange(N) % 2 == 0)[:, None]
-    method.table.clean = torch.where(even, 0.9, method.table.clean)
+    method.table.write(slice(None), Status.CLEAN, torch.where(even, 0.9, method.table.clean))
     model = Echo()
     model.register_forward_hook(lambda module, inputs, output: shown.append(len(output)))
     views = [torch.zeros(6, K), torch.zeros(6, K)]
@@ -731,8 +734,8 @@ def test_re_labelling_off_leaves_clean_and_ambiguous_labels(mode):
     method = make_method("balancemix", labels, relabel=False, mode=mode)
     training = Training(method, x, views=True).run()
     assert method.views == 1
-    assert method.table.target.equal(labels.float())
-    assert not (method.table.status == Status.RELABELLED).any()
+    assert method.table.whole().target.equal(labels.float())
+    assert not torch.isin(method.table.status, torch.tensor([Status.PRESENT, Status.ABSENT])).any()
     assert (training.method.table.status == Status.AMBIGUOUS).any()
 
 
@@ -744,8 +747,8 @@ def test_trusted_positives_are_never_doubted():
     assert (doubting.clean[positive] <= 0.5).any()
     assert (table.clean[positive] == 1).all()
     assert (table.status[positive] == Status.CLEAN).all()
-    assert (table.target[positive] == 1).all()
-    assert (table.weight[positive] == 1).all()
+    assert (table.whole().target[positive] == 1).all()
+    assert (table.whole().weight[positive] == 1).all()
     assert (table.status[~positive] != Status.CLEAN).any()
 
 
@@ -754,7 +757,9 @@ def test_facts_count_what_the_table_says():
     facts, table = training.epoch(), training.method.table
     shares = [facts[name] for name in ("clean", "relabelled", "ambiguous")]
     assert sum(shares) == pytest.approx(1)
-    assert facts["flipped"] == pytest.approx(float((table.target != table.given).double().mean()))
+    assert facts["flipped"] == pytest.approx(
+        float((table.whole().target != table.given).double().mean())
+    )
     assert 0 < facts["flipped"] <= facts["relabelled"]
     assert 0 < facts["effective_rows"] <= 1
 
@@ -864,7 +869,7 @@ def test_the_documented_loop_runs_and_finds_planted_errors():
     assert doubted[wrong].float().mean() > 0.8
     assert doubted[~wrong].float().mean() < 0.4
     assert method.table.clean[wrong].mean() < 0.3 < method.table.clean[~wrong].mean()
-    right = (method.table.target == truth).float().mean()
+    right = (method.table.whole().target == truth).float().mean()
     assert right > (labels == truth).float().mean()
 
 

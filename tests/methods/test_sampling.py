@@ -29,7 +29,7 @@ def drawn(seed=0, n=50, k=6, rate=0.3):
 
 def started(rows=50, odds=None, epoch=0):
     """What `Batches` reads of a method."""
-    table = LabelTable.trusting(torch.zeros(rows, 2))
+    table = LabelTable.from_given(torch.zeros(rows, 2))
     return SimpleNamespace(table=table, odds=odds, epoch=epoch)
 
 

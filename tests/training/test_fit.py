@@ -210,8 +210,7 @@ def test_without_truth_no_epoch_makes_matrices_of_the_table(tiny, monkeypatch):
     plan = plan_for(tiny, epochs=3)
     experiment = prepare(plan)
     rows = experiment.train.with_labels(experiment.train.labels, None)
-    for name in ("matrices", "given", "target", "weight", "status", "clean"):
-        monkeypatch.setattr(LabelTable, name, property(lambda self: 1 / 0))
+    monkeypatch.setattr(LabelTable, "whole", lambda self: 1 / 0)
     fit(experiment.make_model, rows, experiment.test, plan)
 
 
@@ -260,7 +259,8 @@ def test_a_checkpoint_of_another_version_is_refused_in_one_line(tiny, tmp_path, 
     capsys.readouterr()
     assert main(["train", "--resume", "--out", str(run.path)]) == 2
     said = capsys.readouterr().err.strip().splitlines()[-1]
-    assert said.endswith("checkpoint.pt: is of another version; --force begins anew")
+    refusal = "checkpoint.pt: is of another version of balancemix; start over with --force"
+    assert said.endswith(refusal)
 
 
 def test_a_run_from_before_a_setting_was_added_can_be_resumed(tiny, tmp_path):
