@@ -140,6 +140,21 @@ def check_given(given: Tensor) -> None:
             raise ValueError("given labels must be 0, 1 or −1 (unknown)")
 
 
+def check_confidence(given: Tensor, confidence: Tensor) -> None:
+    """Refuse N×K labels that are none, and confidence of another shape or outside 0 to 1.
+
+    Arguments in the wrong order are noticed by it, unless both are all 0 and 1.
+    """
+    if given.shape != confidence.shape or given.ndim != 2:
+        shapes = f"{tuple(given.shape)} and {tuple(confidence.shape)}"
+        raise ValueError(f"given and confidence must both be N×K, they are {shapes}")
+    check_given(given)
+    if confidence.numel():
+        least, most = confidence.aminmax()
+        if not bool((least >= 0) & (most <= 1)):  # so of NaN too
+            raise ValueError(f"confidence must be between 0 and 1, it is {least:g} to {most:g}")
+
+
 def rounded(clean: Tensor) -> Tensor:
     """Write probabilities as float16, on the side of a half on which they are: Eq. 8 asks for it.
 

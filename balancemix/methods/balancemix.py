@@ -28,16 +28,14 @@ import torch
 from torch import Tensor, nn
 
 from balancemix import processes
-from balancemix.judge.held_out import Evidence
+from balancemix.judge.held_out import LabelErrors
 from balancemix.labels.chunks import chunks
-from balancemix.labels.mixtures import Fit, Guard, Mixtures, label_loss
+from balancemix.labels.mixtures import Fit, Guard, Mixtures, fit_mixtures
 from balancemix.labels.table import manage, training_labels
 from balancemix.methods.base import Input, Method, checked, first_view, require, warm_epochs
 from balancemix.methods.losses import asl, bce, focal
 from balancemix.methods.mixing import draw_lambda, mix
-from balancemix.methods.sampling import Score, effective_rows, odds_of_rows
-from balancemix.methods.statistics import Statistics
-from balancemix.methods.stream import Said
+from balancemix.methods.sampling import Score, effective_rows, minority_odds
 from balancemix.models.classifier import evaluating
 
 
@@ -102,7 +100,7 @@ class BalanceMix(Method):
         """Is something left to be chosen from the data?"""
         return self.select and not self.found and self.trust_positives == "auto"
 
-    def settle(self, evidence: Evidence) -> None:
+    def settle(self, errors: LabelErrors) -> None:
         """Choose what was left to the data: positives are trusted where labels are only missing.
 
         Departure: the paper lowers ε to 0.55 for single positives. On held-out training rows
@@ -110,11 +108,11 @@ class BalanceMix(Method):
         Departure: half a warm-up where most positives are wrong, before those are learnt by heart.
         """
         if self.trust_positives == "auto":
-            self.trusting = evidence.only_missing
-        if self.warmup is None and evidence.mostly_wrong:
+            self.trusting = errors.only_missing
+        if self.warmup is None and errors.mostly_wrong:
             self.warm = max(self.warm // 2, 1)
         chosen = {"epsilon": self.threshold, "warmup": self.warm, "trust_positives": self.trusting}
-        self.found = vars(evidence) | {name: float(value) for name, value in chosen.items()}
+        self.found = vars(errors) | {name: float(value) for name, value in chosen.items()}
 
     def criterion(self, logits: Tensor, target: Tensor) -> Tensor:
         """Compare by the loss asked for; the mixtures are always of BCE."""
@@ -205,31 +203,33 @@ class BalanceMix(Method):
         return target, weight
 
     def end_epoch(
-        self, confidence: Said | None = None, view_confidence: Said | None = None
+        self, confidence: Tensor | None = None, view_confidence: Tensor | None = None
     ) -> dict[str, float]:
         """Renew odds (Eqs. 2–4), mixtures (Eqs. 6–8) and the table; count what was decided.
 
         Without `view_confidence` the table's record of re-labelling rests on the plain confidence.
         """
         table, judging = self.table, self.select and self.epoch + 1 >= self.warm
-        confidence = checked(confidence, table.given)
-        views = None if view_confidence is None else checked(view_confidence, table.given)
+        confidence = checked(table.given, confidence)
+        views = None if view_confidence is None else checked(table.given, view_confidence)
         facts = super().end_epoch()
-        statistics = Statistics.empty(table.shape[1], losses=judging)
-        statistics.update(confidence, table.given)
         if self.epoch == 1:
             facts |= self.found
         if self.odds is not None:
-            self.odds = odds_of_rows(statistics, table.given, self.power, self.score)
+            self.odds = minority_odds(table.given, confidence, self.power, self.score)
             facts["effective_rows"] = effective_rows(self.odds)
         if not judging:
             return facts
-        self.mixtures = statistics.mixtures(
-            fit=self.mixture, fewest=self.fewest, separation=self.separation
+        self.mixtures = fit_mixtures(
+            table.given,
+            confidence,
+            fit=self.mixture,
+            fewest=self.fewest,
+            separation=self.separation,
         )
         for rows in chunks(*table.shape):
             given = table.given[rows]
-            clean = self.mixtures.posterior(label_loss(given, confidence[rows]), given)
+            clean = self.mixtures.clean(given, confidence[rows])
             clean = torch.where(given > 0, 1.0, clean) if self.trusting else clean
             seen = confidence[rows] if views is None else views[rows]
             table.write(rows, self._manage(given, clean, seen), clean)

@@ -11,11 +11,10 @@ from typing import Any, Literal, Self
 import torch
 from torch import Tensor, nn
 
-from balancemix.judge.held_out import Evidence
-from balancemix.labels.table import LabelTable
+from balancemix.judge.held_out import LabelErrors
+from balancemix.labels.table import LabelTable, check_confidence
 from balancemix.methods import losses
 from balancemix.methods.sampling import Batches
-from balancemix.methods.stream import Said, as_matrix
 from balancemix.processes import Part
 
 Reduction = Literal["sum", "mean"]
@@ -110,7 +109,7 @@ class Method:
         """Does it wait for `settle` to choose a setting that was left to the data?"""
         return False
 
-    def settle(self, evidence: Evidence) -> None:
+    def settle(self, errors: LabelErrors) -> None:
         """Choose by what unseen rows say of the labels, before the first epoch."""
 
     @property
@@ -150,12 +149,9 @@ class Method:
         return rows.mean()
 
     def end_epoch(
-        self, confidence: Said | None = None, view_confidence: Said | None = None
+        self, confidence: Tensor | None = None, view_confidence: Tensor | None = None
     ) -> dict[str, float]:
-        """Learn from the N×K confidence on plain inputs (and on views); return facts to log.
-
-        It may also come batch by batch, as (row numbers, confidence); see `stream.py`.
-        """
+        """Learn from the N×K confidence on plain inputs (and on views); return facts to log."""
         self.epoch += 1
         return {}
 
@@ -192,9 +188,13 @@ def warm_epochs(wanted: int | None, epochs: int) -> int:
     return max(round(epochs / 5), 1) if wanted is None else wanted
 
 
-def checked(confidence: Said | None, given: Tensor) -> Tensor:
-    """Take the confidence of an epoch's end as a matrix, or say what is wrong with it."""
-    return as_matrix(confidence, (len(given), given.shape[1]))
+def checked(given: Tensor, confidence: Tensor | None) -> Tensor:
+    """Take the N×K confidence of an epoch's end, on the CPU, or say what is wrong with it."""
+    if confidence is None:
+        raise ValueError("end_epoch needs the N×K confidence on the training data")
+    confidence = confidence.detach().cpu().float()
+    check_confidence(given, confidence)
+    return confidence
 
 
 def require(low: float, high: float, **settings: float) -> None:

@@ -33,13 +33,12 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from balancemix.labels.mixtures import Fit, Guard, fit_mixtures, label_loss
+from balancemix.labels.mixtures import Fit, Guard, fit_losses, label_loss
 from balancemix.labels.table import Status
 from balancemix.methods.base import Input, checked, first_view, require, warm_epochs
 from balancemix.methods.mixing import draw_lambda, mix
 from balancemix.methods.mixup import Mixup
 from balancemix.methods.sampling import Batches
-from balancemix.methods.stream import Said
 from balancemix.processes import Part
 
 
@@ -179,7 +178,7 @@ class CoTeaching(Mixup):
         return self.reduce(weight[0] * values[0]) + self.reduce(weight[1] * values[1])
 
     def end_epoch(
-        self, confidence: Said | None = None, view_confidence: Said | None = None
+        self, confidence: Tensor | None = None, view_confidence: Tensor | None = None
     ) -> dict[str, float]:
         """Renew each peer's set by what the other says, N×2K side by side; count the rows kept."""
         if not self.needs_confidence:
@@ -189,14 +188,14 @@ class CoTeaching(Mixup):
             raise ValueError(
                 "co-teaching wants both peers' confidence: predict(method.witness(model), data)"
             )
-        both = checked(confidence, table.given.repeat(1, 2)).view(rows, 2, classes)
+        both = checked(table.given.repeat(1, 2), confidence).view(rows, 2, classes)
         facts = super().end_epoch()
         losses = label_loss(table.given[:, None], both).mean(2)  # N×2: under a, under b
         ones = torch.ones_like(losses)
-        mixtures = fit_mixtures(
-            losses, ones, fit=self.mixture, fewest=self.fewest, separation=self.separation
+        mixtures = fit_losses(
+            ones, losses, fit=self.mixture, fewest=self.fewest, separation=self.separation
         )
-        clean = mixtures.posterior(losses, ones)
+        clean = mixtures.posterior(ones, losses)
         self.sets = (clean > 0.5).T.flip(0)  # each has what the other holds to be clean
         small = self.sets.sum(1) < 2 * self.size
         self.sets = self.sets | small[:, None]

@@ -32,7 +32,6 @@ from balancemix.labels.table import Status
 from balancemix.methods import losses
 from balancemix.methods.base import Input, checked, first_view, require
 from balancemix.methods.mixup import Mixup
-from balancemix.methods.stream import Said
 
 
 def least_confident(confidence: Tensor, unknown: Tensor, count: Tensor) -> Tensor:
@@ -96,13 +95,13 @@ class EMAPL(Mixup):
         return self.reduce(torch.lerp(plain, own, self.strength))
 
     def end_epoch(
-        self, confidence: Said | None = None, view_confidence: Said | None = None
+        self, confidence: Tensor | None = None, view_confidence: Tensor | None = None
     ) -> dict[str, float]:
         """Give the least confident unknowns a soft label."""
         table = self.table
         unknown = table.status == Status.IGNORED
         if self.needs_confidence:
-            confidence = checked(confidence, table.given)
+            confidence = checked(table.given, confidence)
             each = self.share / (self.epochs - self.warm)
             count = (each * (table.given == 0).sum(0)).long()
             chosen = least_confident(confidence, unknown, count)

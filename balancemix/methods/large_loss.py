@@ -30,7 +30,6 @@ from balancemix.labels.table import Status
 from balancemix.methods import losses
 from balancemix.methods.base import Input, first_view, require
 from balancemix.methods.mixup import Mixup
-from balancemix.methods.stream import Said
 
 
 def largest(values: Tensor, unobserved: Tensor, count: int) -> Tensor:
@@ -126,7 +125,7 @@ class LLCp(LLCt):
         return self.reduce(weight * torch.where(large, present, values))
 
     def end_epoch(
-        self, confidence: Said | None = None, view_confidence: Said | None = None
+        self, confidence: Tensor | None = None, view_confidence: Tensor | None = None
     ) -> dict[str, float]:
         """Write this epoch's corrections into the table's targets."""
         facts, table = super().end_epoch(confidence, view_confidence), self.table

@@ -35,7 +35,6 @@ from balancemix.labels.table import Status
 from balancemix.methods import losses
 from balancemix.methods.base import Input, checked, first_view, require
 from balancemix.methods.mixup import Mixup
-from balancemix.methods.stream import Said
 
 
 def surplus(confidence: Tensor, expected: float) -> Tensor:
@@ -156,10 +155,10 @@ class ROLE(EPR):
         return self.reduce(torch.lerp(plain, own, self.strength))
 
     def end_epoch(
-        self, confidence: Said | None = None, view_confidence: Said | None = None
+        self, confidence: Tensor | None = None, view_confidence: Tensor | None = None
     ) -> dict[str, float]:
         """Step the matrix."""
-        confidence = checked(confidence, self.table.given)
+        confidence = checked(self.table.given, confidence)
         facts = super().end_epoch()
         given = self.table.given
         self._estimate(label_step(self.matrix, given, confidence, self.positives, self.rate))

@@ -44,7 +44,6 @@ from balancemix.labels.table import Status
 from balancemix.methods.base import Input, checked, first_view, require, warm_epochs
 from balancemix.methods.mixing import draw_lambda, mix
 from balancemix.methods.mixup import Mixup
-from balancemix.methods.stream import Said
 
 _REMEMBERED = 5  # epochs whose losses are averaged
 
@@ -87,23 +86,23 @@ class TEstimator(Mixup):
         confidence = logits.detach().float().sigmoid()
         rates = self.rates.rho0.to(confidence), self.rates.rho1.to(confidence)
         own, others = (
-            importance(confidence, labels, *rates) * self.criterion(logits, labels)
+            importance(labels, confidence, *rates) * self.criterion(logits, labels)
             for labels in (target, target[partner])
         )
         return self.reduce(mix(own, others, lam))
 
     def end_epoch(
-        self, confidence: Said | None = None, view_confidence: Said | None = None
+        self, confidence: Tensor | None = None, view_confidence: Tensor | None = None
     ) -> dict[str, float]:
         """Remember the losses; at the end of the warm-up estimate the rates and log them."""
         if not self.needs_confidence:
             return super().end_epoch()
         given, table = self.table.given, self.table
-        confidence, facts = checked(confidence, given), super().end_epoch()
-        self.remembered = self.remembered + scaled_losses(confidence, given)
+        confidence, facts = checked(given, confidence), super().end_epoch()
+        self.remembered = self.remembered + scaled_losses(given, confidence)
         if self.epoch < self.warm:
             return facts
-        clean = pick(self.remembered / min(self.warm, _REMEMBERED), given)
+        clean = pick(given, self.remembered / min(self.warm, _REMEMBERED))
         if self.one_sided is not None:
             clean = clean.masked_fill(given == (self.one_sided == "positives"), 1.0)
         held = clean > 0.5

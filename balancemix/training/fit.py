@@ -34,13 +34,12 @@ from balancemix.labels.classes import Groups, class_counts, class_groups
 from balancemix.labels.table import Labels, LabelTable
 from balancemix.methods import Method
 from balancemix.methods.sampling import epoch_seed, upsampling
-from balancemix.methods.stream import Said
 from balancemix.plan.plan import Plan
 from balancemix.progress import Progress, Silent
 from balancemix.run import VERSION, Run, pack, refusal, unpack
 from balancemix.training import pilot
 from balancemix.training.engine import Engine
-from balancemix.training.predict import predict, predict_logits, predictions
+from balancemix.training.predict import predict, predict_logits
 
 Metrics = dict[str, Any]
 
@@ -85,8 +84,6 @@ def fit(
 
     confidence: Tensor | None = None
     logits: Tensor | None = None
-    said: Said | None
-    seen: Said | None
     while method.epoch < epochs:
         epoch, begin = method.epoch, time.perf_counter()
         seed = epoch_seed(plan.seed, epoch)
@@ -97,17 +94,16 @@ def fit(
         line: dict[str, Any] = {"epoch": epoch + 1, "loss": loss, "lr": engine.rate}
 
         scored = engine.averaged
-        said, seen = None, None  # by batches: only the record at the end wants all of it at once
+        said = seen = None
         if epoch + 1 == epochs:
-            confidence = predict(method.witness(scored), train.plain, size, workers=workers)
-        if method.needs_confidence:
+            said = confidence = predict(method.witness(scored), train.plain, size, workers=workers)
+        if method.needs_confidence and (said is None or method.confidence_views):
             shown = train.with_views(method.confidence_views, seed)
-            said = predictions(method.witness(scored), shown, size, workers=workers)
-        if confidence is not None and not method.confidence_views:
-            said = confidence
+            said = predict(method.witness(scored), shown, size, workers=workers)
         if method.needs_views:
-            seen = predictions(scored, train.with_views(2, seed), size, workers=workers)
+            seen = predict(scored, train.with_views(2, seed), size, workers=workers)
         line |= method.end_epoch(said, seen)
+        del said, seen  # N×K floats that nothing needs while a checkpoint is written
         _level(method)
         line |= _upsampling(method.odds, train.labels, groups)
         line["seconds"] = time.perf_counter() - begin
@@ -207,7 +203,7 @@ def _upsampling(odds: Tensor | None, labels: Tensor, groups: Groups) -> dict[str
     """Say how many times as often as at random the minority sampler draws each class group."""
     if odds is None:
         return {}
-    factor = upsampling(odds, labels)
+    factor = upsampling(labels, odds)
     means = {name: factor[index].nanmean() for name, index in groups.items() if len(index)}
     return {f"upsampling_{name}": float(mean) for name, mean in means.items()}
 

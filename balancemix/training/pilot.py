@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from balancemix.data.rows import Rows
-from balancemix.judge.held_out import FEWEST, Evidence, weigh
+from balancemix.judge.held_out import FEWEST, LabelErrors, estimate_errors
 from balancemix.methods import Mixup
 from balancemix.methods.base import warm_epochs
 from balancemix.plan.plan import Plan
@@ -23,7 +23,7 @@ _UNSEEN = 0.1
 
 def explore(
     make_model: Callable[[], nn.Module], train: Rows, plan: Plan, progress: Progress | None = None
-) -> Evidence:
+) -> LabelErrors:
     """Train on nine tenths of the rows, half as long as a warm-up, and weigh the others' labels.
 
     What the real training does afterwards does not depend on it but through what is chosen: no
@@ -34,14 +34,15 @@ def explore(
     kept, seen = _divided(train, plan.seed)
     given = int(kept.labels.sum())
     if given < FEWEST:  # whatever a pilot said, nothing would follow
-        return Evidence(given, 0.0, 0.0)
+        return LabelErrors(given, 0.0, 0.0)
     pilot = copy.deepcopy(plan)
     pilot.method, pilot.train.epochs, pilot.train.track = Mixup(), _epochs(plan), None
     pilot.train.batch_size = min(plan.train.batch_size, len(seen))
     with warnings.catch_warnings():  # of classes without positives among few rows: no wonder
         warnings.simplefilter("ignore", UserWarning)
         model, _ = fit(make_model, seen, kept, pilot, progress=progress)
-    return weigh(predict(model, kept.plain, plan.train.batch_size), kept.labels)
+    confidence = predict(model, kept.plain, plan.train.batch_size)
+    return estimate_errors(kept.labels, confidence)
 
 
 def steps(train: Rows, plan: Plan) -> int:

@@ -217,7 +217,7 @@ def test_the_confidence_of_one_peer_is_refused():
         (None, "confidence"),
         (confidence[:, :K], r"predict\(method.witness\(model\)"),
         (confidence[1:], "N×K"),
-        (confidence * torch.nan, "finite"),
+        (confidence * torch.nan, "between 0 and 1"),
     ):
         with pytest.raises(ValueError, match=message):
             method.end_epoch(wrong)
