@@ -28,6 +28,7 @@ from torch import Tensor
 
 from balancemix import files, processes
 from balancemix.errors import InputError
+from balancemix.labels.table import Status
 from balancemix.plan.plan import Plan, read_tree
 
 FILES = (
@@ -44,6 +45,10 @@ FILES = (
     "labels.corrected.csv",
     "report.html",
 )
+
+VERSION = 2  # of label table and checkpoint; the first did not say so
+# The first version's codes of status: clean, re-labelled, ambiguous.
+_RELABELLED, _AMBIGUOUS = 1, 2
 
 
 class Run:
@@ -127,6 +132,17 @@ class Run:
         """Read the model's N×K confidence on the training rows."""
         return torch.from_numpy(self.read_arrays("labels.npz")["confidence"])
 
+    def labels(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Read the label table and what stands beside it, in today's codes of status."""
+        arrays = self.read_arrays("labels.npz")
+        if "version" not in arrays:
+            old, target, weight = arrays["status"], arrays["target"], arrays["weight"]
+            relabelled = np.where(target > 0.5, Status.PRESENT, Status.ABSENT)
+            doubted = np.where(weight > 0, Status.AMBIGUOUS, Status.IGNORED)
+            status = np.where(old == _RELABELLED, relabelled, Status.CLEAN)
+            arrays["status"] = np.where(old == _AMBIGUOUS, doubted, status).astype(np.uint8)
+        return arrays
+
     def log(self) -> list[dict[str, Any]]:
         """Read the lines logged so far."""
         path = self.path / "log.jsonl"
@@ -141,7 +157,13 @@ class Run:
 
     def save_checkpoint(self, state: Mapping[str, Any]) -> None:
         """Store the state to go on from."""
-        files.write_whole(self.path / "checkpoint.pt", lambda path: torch.save(dict(state), path))
+        state = {"version": VERSION, **state}
+        files.write_whole(self.path / "checkpoint.pt", lambda path: torch.save(state, path))
+
+    def begun(self) -> bool:
+        """Tell, alike in all processes, whether there is a state to go on from."""
+        exists = processes.rank() == 0 and (self.path / "checkpoint.pt").exists()
+        return processes.from_first(b"yes" if exists else None) is not None
 
     def stored(self) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
         """Load the state to go on from, if there is one, and the log; nothing in it is executed.
@@ -157,9 +179,12 @@ class Run:
         log = json.dumps(self.log() if processes.rank() == 0 else []).encode()
         lines = json.loads(processes.from_first(log) or b"[]")
         try:
-            return unpack(content), lines
+            state = unpack(content)
         except Exception as error:  # a damaged file fails in zip, in pickle or in torch
             raise InputError(f"{path}: cannot be read; --force begins anew") from error
+        if state.get("version") != VERSION:
+            raise refusal(self)
+        return state, lines
 
     def save_model(self, weights: Mapping[str, Tensor]) -> None:
         """Store weights without pickle."""
@@ -180,6 +205,12 @@ class Run:
         if not path.exists():
             raise InputError(f"{path}: not there; has the run ended? `--resume` finishes it")
         return path
+
+
+def refusal(run: Run | None) -> InputError:
+    """Say that a checkpoint does not fit what is to be resumed."""
+    where = "the checkpoint" if run is None else run.path / "checkpoint.pt"
+    return InputError(f"{where}: is of another version of balancemix; start over with --force")
 
 
 def pack(state: Mapping[str, Any]) -> bytes:

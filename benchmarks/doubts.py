@@ -23,17 +23,14 @@ def main() -> None:
     paths = sorted((ROOT / "bench" / "coco" / "runs").glob("balancemix-none-*"))
     if not paths:
         sys.exit("bench/coco: no run with clean labels has ended; run results.py coco first")
-    runs = [Run(path).read_arrays("labels.npz") for path in paths]
+    runs = [Run(path).labels() for path in paths]
     lines = ""
     for name, classes in class_groups(torch.tensor(runs[0]["given"].sum(0)), "auto").items():
         shares: list[list[float]] = [[], [], []]
         for run in runs:
-            given, status, target = (
-                run[key][:, classes.numpy()] for key in ("given", "status", "target")
-            )
+            given, status = (run[key][:, classes.numpy()] for key in ("given", "status"))
             held = given > 0
-            absent = (status == Status.RELABELLED) & (target == 0)
-            kinds = (status == Status.CLEAN, absent, status == Status.AMBIGUOUS)
+            kinds = [status == kind for kind in (Status.CLEAN, Status.ABSENT, Status.AMBIGUOUS)]
             for found, kind in zip(shares, kinds, strict=True):
                 found.append(100 * float(kind[held].mean()))
         lines += f"| {name} | " + " | ".join(f"{mean(found):.0f} %" for found in shares) + " |\n"

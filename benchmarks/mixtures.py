@@ -21,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
-from balancemix.labels.mixtures import Mixtures, clean_probability, fit_mixtures, label_loss
+from balancemix.labels.mixtures import Mixtures, fit_losses, label_loss
 from balancemix.progress import Progress, progress
 
 CASES = {(82_081, 80): 100, (20_000, 1_000): 150}  # rows × classes: how many times as fast
@@ -107,9 +107,9 @@ def close(got: np.ndarray, want: np.ndarray) -> np.ndarray:
 def case(rows: int, classes: int, faster: int, shown: Progress) -> dict[str, object]:
     """Measure one size."""
     losses, given = noisy_losses(rows, classes)
-    mixtures = fit_mixtures(losses, given)
-    clean = mixtures.posterior(losses, given)
-    ours = seconds(lambda: clean_probability(losses, given), 5)
+    mixtures = fit_losses(given, losses)
+    clean = mixtures.posterior(given, losses)
+    ours = seconds(lambda: fit_losses(given, losses).posterior(given, losses), 5)
     shown.advance()
     some = np.random.default_rng(0).choice(classes, CLASSES, replace=False)
     theirs, agreed = 0.0, []

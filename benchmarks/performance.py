@@ -16,7 +16,10 @@ from balancemix.progress import progress
 
 HERE = Path(__file__).resolve().parent
 DOCUMENT = HERE.parent / "docs" / "performance.md"
-NAMES = ("startup", "mixtures", "scale", "memory", "loader", "views", "ddp", "passes", "epoch")
+NAMES = (
+    "startup", "mixtures", "scale", "memory", "label_work", "loader", "views", "ddp", "passes",
+    "epoch",
+)  # fmt: skip
 BEGIN, END = "<!-- benchmarks -->", "<!-- end of benchmarks -->"
 HEAD = "| benchmark | case | measured | required | met |\n|---|---|---|---|---|"
 

@@ -9,9 +9,12 @@ import json
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from balancemix.cli import main
+from balancemix.labels.table import Status
+from balancemix.run import Run
 
 ARCHIVES = sorted((Path(__file__).parent / "runs").glob("version-*.zip"))
 METHODS = ("balancemix", "coteaching", "role")
@@ -67,6 +70,30 @@ def test_the_model_predicts_and_scores_as_then(old, method, capsys):
 def test_its_page_is_made(old, method):
     assert main(["report", method]) == 0
     assert "<html" in (old / method / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_its_labels_are_read_in_todays_codes(old, method):
+    labels = Run.open(old / method).labels()
+    target, weight, status = (labels[name] for name in ("target", "weight", "status"))
+    relabelled = (status == Status.PRESENT) | (status == Status.ABSENT)
+    assert ((target > 0.5) == (status == Status.PRESENT))[relabelled].all()
+    assert (weight[status == Status.IGNORED] == 0).all()
+    assert (weight[status == Status.AMBIGUOUS] > 0).all()
+    with np.load(old / method / "labels.npz") as stored:
+        assert (relabelled == (stored["status"] == 1)).all()
+        assert ((status == Status.CLEAN) == (stored["status"] == 0)).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_its_checkpoint_is_refused_in_one_line(old, method, capsys):
+    (old / method / "metrics.json").unlink()
+    before = (old / method / "checkpoint.pt").read_bytes()
+    assert main(["train", "--resume", "--out", method]) == 2
+    message = capsys.readouterr().err.strip().splitlines()[-1]
+    refusal = "checkpoint.pt: is of another version of balancemix; start over with --force"
+    assert message.endswith(refusal)
+    assert (old / method / "checkpoint.pt").read_bytes() == before
 
 
 def test_there_is_an_old_version():

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from balancemix.labels.mixtures import clean_probability, label_loss
+from balancemix.labels.mixtures import clean_probability
+from balancemix.labels.table import check_confidence
 from balancemix.run import Run
 
 
@@ -47,11 +48,9 @@ def audit(
     All are N×K. Without `clean` (a model trained by a method that does not select) the clean
     probabilities are estimated from `confidence`, so the output of any model can be audited.
     """
-    if given.shape != confidence.shape:
-        shapes = f"{tuple(given.shape)} and {tuple(confidence.shape)}"
-        raise ValueError(f"labels and confidence must be of one shape, they are {shapes}")
+    check_confidence(given, confidence)
     if clean is None:
-        clean = clean_probability(label_loss(given, confidence), given)
+        clean = clean_probability(given, confidence)
     rating = suspicion(given, clean, confidence)
     rows, columns = (rating > above).nonzero(as_tuple=True)
     order = rating[rows, columns].argsort(descending=True, stable=True)

@@ -9,7 +9,7 @@ from torch import Tensor
 from balancemix.labels.chunks import chunks
 from balancemix.labels.table import LabelTable, Status
 
-# Every entry falls into one of 24 cells, so N×K numbers are read once and shares come from counts.
+# Every entry falls into one of 48 cells, so N×K numbers are read once and shares come from counts.
 GIVEN, TRUTH, TARGET, STATUS = torch.meshgrid(
     torch.arange(2), torch.arange(2), torch.arange(2), torch.arange(len(Status)), indexing="ij"
 )
@@ -17,11 +17,11 @@ CELLS = STATUS.numel()
 EVERY = STATUS >= 0
 CORRECT = GIVEN == TRUTH
 RIGHT_TARGET = TARGET == TRUTH
-SELECTED = STATUS == Status.CLEAN
-RELABELLED = STATUS == Status.RELABELLED
+SELECTED = (STATUS == Status.CLEAN) | (STATUS == Status.VERIFIED)
+RELABELLED = (STATUS == Status.PRESENT) | (STATUS == Status.ABSENT)
 FLIPPED = RELABELLED & (TARGET != GIVEN)
 CONFIRMED = RELABELLED & (TARGET == GIVEN)
-AMBIGUOUS = STATUS == Status.AMBIGUOUS
+AMBIGUOUS = (STATUS == Status.AMBIGUOUS) | (STATUS == Status.IGNORED)  # weighed less, or dropped
 
 SHARES = {  # of the second, how much is the first
     "clean_precision": (CORRECT, SELECTED),
@@ -54,7 +54,7 @@ def selection_quality(
     only confirm it. A share of nothing is left out.
 
     >>> given, truth = torch.tensor([[1, 1, 0]]), torch.tensor([[1, 0, 0]])
-    >>> status, clean = torch.tensor([[0, 1, 2]]), torch.tensor([[0.9, 0.1, 0.4]])
+    >>> status, clean = torch.tensor([[0, 2, 3]]), torch.tensor([[0.9, 0.1, 0.4]])
     >>> selection_quality(given, truth, truth, status, clean)["clean_recall"]
     0.5
     """
@@ -73,8 +73,9 @@ def table_quality(
     shape = (table.shape[1], *STATUS.shape)
     counts, sums = (torch.zeros(shape, dtype=torch.float64) for _ in range(2))
     for rows in chunks(*table.shape):
-        part = table.part(rows)
-        more = _tabulate(part.given, truth[rows], part.target, part.status, part.clean)
+        target, _ = table.rows(rows)
+        given, status, clean = table.given[rows], table.status[rows], table.clean[rows]
+        more = _tabulate(given, truth[rows], target, status, clean)
         counts += more[0]
         sums += more[1]
     return _quality(counts, sums, groups)
@@ -98,7 +99,7 @@ def _quality(counts: Tensor, sums: Tensor, groups: Mapping[str, Tensor] | None) 
 def _tabulate(
     given: Tensor, truth: Tensor, target: Tensor, status: Tensor, clean: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Count the entries, and add up P(clean), by class and cell of the grid: (K, 2, 2, 2, 3)."""
+    """Count the entries, and add up P(clean), by class and cell of the grid: (K, 2, 2, 2, 6)."""
     classes = given.shape[1]
     cell = (given == 1).to(torch.int64)
     for bit in (truth == 1, target > 0.5):

@@ -25,6 +25,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from balancemix.labels.table import check_confidence
+
 # A fifth: less would rest on a handful of labels, more would count right but hard positives.
 _END = 0.2
 
@@ -33,7 +35,7 @@ FEWEST = 100
 
 
 @dataclass(frozen=True)
-class Evidence:
+class LabelErrors:
     """What unseen rows say of the given labels."""
 
     positives: int  # given ones that were looked at
@@ -62,7 +64,7 @@ class Evidence:
         return self.wrong - 2 * self.error
 
 
-def weigh(confidence: Tensor, given: Tensor) -> Evidence:
+def estimate_errors(given: Tensor, confidence: Tensor) -> LabelErrors:
     """Estimate the errors of N×K given labels from confidence in rows that were not trained on.
 
     >>> import torch
@@ -70,13 +72,11 @@ def weigh(confidence: Tensor, given: Tensor) -> Evidence:
     >>> truth = torch.rand(4000, 2, generator=generator) < 0.3
     >>> confidence = (0.2 + 0.6 * truth + 0.2 * torch.rand(4000, 2, generator=generator))
     >>> kept = truth & (torch.rand(4000, 2, generator=generator) < 0.5)
-    >>> evidence = weigh(confidence, kept)
-    >>> round(evidence.wrong, 2), round(evidence.missing)
+    >>> errors = estimate_errors(kept, confidence)
+    >>> round(errors.wrong, 2), round(errors.missing)
     (0.0, 1)
     """
-    if confidence.shape != given.shape or given.ndim != 2:
-        shapes = f"{tuple(confidence.shape)} and {tuple(given.shape)}"
-        raise ValueError(f"confidence and given must both be N×K, they are {shapes}")
+    check_confidence(given, confidence)
     positives, low, chance, high, top = 0, 0, 0.0, 0, 0
     for said, labels in zip(confidence.T, given.T > 0, strict=True):
         positive, negative = said[labels].sort().values, said[~labels].sort().values
@@ -90,4 +90,4 @@ def weigh(confidence: Tensor, given: Tensor) -> Evidence:
             top += highest
     wrong = min(low / chance, 1.0) if chance else 0.0
     missing = (1 - wrong) * high / top if top else 0.0
-    return Evidence(positives, wrong, missing, low**0.5 / chance if chance else 0.0)
+    return LabelErrors(positives, wrong, missing, low**0.5 / chance if chance else 0.0)

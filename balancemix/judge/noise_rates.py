@@ -24,7 +24,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from balancemix.labels.mixtures import clean_probability, label_loss
+from balancemix.labels.mixtures import fit_losses, label_loss
+from balancemix.labels.table import check_confidence
 
 How = Literal["bilinear", "fallback", "not enough data"]
 Side = Literal["positives", "negatives"]
@@ -49,7 +50,7 @@ class NoiseRates:
 
 
 def estimate_noise_rates(
-    labels: Tensor,
+    given: Tensor,
     confidence: Tensor,
     selected: Tensor | None = None,
     *,
@@ -66,15 +67,15 @@ def estimate_noise_rates(
     >>> generator = torch.Generator().manual_seed(0)
     >>> rows = torch.rand(9000, 1, generator=generator)  # of many classes, and of few
     >>> truth = torch.rand(9000, 3, generator=generator) < rows
-    >>> labels = truth & (torch.rand(9000, 3, generator=generator) > 0.3)
-    >>> rates = estimate_noise_rates(labels, 0.1 + 0.8 * truth, one_sided="positives")
+    >>> given = truth & (torch.rand(9000, 3, generator=generator) > 0.3)
+    >>> rates = estimate_noise_rates(given, 0.1 + 0.8 * truth, one_sided="positives")
     >>> rates.rho1.round(decimals=1)
     tensor([0.3000, 0.3000, 0.3000], dtype=torch.float64)
     """
-    _check(labels, confidence, selected)
-    positive, confidence = labels > 0, confidence.detach().double()
+    _check(given, confidence, selected)
+    positive, confidence = given > 0, confidence.detach().double()
     if selected is None:
-        selected = pick(label_loss(positive, confidence), positive) > 0.5
+        selected = pick(positive, label_loss(positive, confidence)) > 0.5
     selected = selected > 0
     if one_sided is not None:
         selected = selected | (positive if one_sided == "positives" else ~positive)
@@ -94,13 +95,13 @@ def estimate_noise_rates(
     return NoiseRates(rho0, rho1, how)
 
 
-def scaled_losses(confidence: Tensor, labels: Tensor) -> Tensor:
+def scaled_losses(given: Tensor, confidence: Tensor) -> Tensor:
     """Compute N×K losses scaled to [0, 1] within each class and given side, to be averaged.
 
-    >>> scaled_losses(torch.tensor([[0.9], [0.5], [0.1]]), torch.ones(3, 1))[:, 0]
+    >>> scaled_losses(torch.ones(3, 1), torch.tensor([[0.9], [0.5], [0.1]]))[:, 0]
     tensor([0.0000, 0.2675, 1.0000])
     """
-    losses, positive = label_loss(labels, confidence), labels > 0
+    losses, positive = label_loss(given, confidence), given > 0
     result = torch.zeros_like(losses)
     for side in (positive, ~positive):
         least = losses.masked_fill(~side, torch.inf).amin(0)
@@ -109,9 +110,9 @@ def scaled_losses(confidence: Tensor, labels: Tensor) -> Tensor:
     return result
 
 
-def pick(losses: Tensor, labels: Tensor) -> Tensor:
+def pick(given: Tensor, losses: Tensor) -> Tensor:
     """Compute P(clean) by the paper's mixtures: losses in [0, 1], ten steps of wide variances."""
-    return clean_probability(losses, labels, fit="dividemix")
+    return fit_losses(given, losses, fit="dividemix").posterior(given, losses)
 
 
 def bilinear_rates(
@@ -173,19 +174,19 @@ def dual_t_rates(positive: Tensor, confidence: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def importance(
-    confidence: Tensor, labels: Tensor, rho0: Tensor, rho1: Tensor, most: float = 20.0
+    given: Tensor, confidence: Tensor, rho0: Tensor, rho1: Tensor, most: float = 20.0
 ) -> Tensor:
     """Weigh B×K given labels y by Pr(y) / Pr(given y): the model's belief before and after noise.
 
     >>> rho = torch.tensor([0.25]), torch.tensor([0.0])
-    >>> importance(torch.tensor([[0.5], [0.9], [0.5]]), torch.tensor([[1], [1], [0]]), *rho)[:, 0]
+    >>> importance(torch.tensor([[1], [1], [0]]), torch.tensor([[0.5], [0.9], [0.5]]), *rho)[:, 0]
     tensor([0.8000, 0.9730, 1.3333])
     """
     present, absent = confidence, 1 - confidence
-    given = absent * rho0 + present * (1 - rho1)
-    not_given = absent * (1 - rho0) + present * rho1
-    truth = torch.where(labels > 0, present, absent)
-    noisy = torch.where(labels > 0, given, not_given)
+    as_present = absent * rho0 + present * (1 - rho1)
+    as_absent = absent * (1 - rho0) + present * rho1
+    truth = torch.where(given > 0, present, absent)
+    noisy = torch.where(given > 0, as_present, as_absent)
     # Departure: both sides of the fraction are held off 0, so that it is 1 where there is no noise.
     return (truth.clamp(min=1e-6) / noisy.clamp(min=1e-6)).clamp(max=most)
 
@@ -208,10 +209,8 @@ def _misfit(rho0: Tensor, rho1: Tensor, determinant: Tensor, by0: Tensor, by1: T
     return off0 + (rho1[:, None] * determinant - by1).abs().sum(1)
 
 
-def _check(labels: Tensor, confidence: Tensor, selected: Tensor | None) -> None:
-    for name, matrix in (("confidence", confidence), ("selected", selected)):
-        if matrix is not None and (matrix.shape != labels.shape or labels.ndim != 2):
-            shapes = f"{tuple(matrix.shape)} and {tuple(labels.shape)}"
-            raise ValueError(f"{name} and labels must both be N×K, they are {shapes}")
-    if not bool(((confidence >= 0) & (confidence <= 1)).all()):
-        raise ValueError("confidence must be between 0 and 1")
+def _check(given: Tensor, confidence: Tensor, selected: Tensor | None) -> None:
+    check_confidence(given, confidence)
+    if selected is not None and selected.shape != given.shape:
+        shapes = f"{tuple(given.shape)} and {tuple(selected.shape)}"
+        raise ValueError(f"given and selected must both be N×K, they are {shapes}")

@@ -101,11 +101,11 @@ def empty_histogram(classes: int, device: torch.device | str = "cpu") -> Tensor:
     return torch.zeros(2, classes, BINS, dtype=torch.int64, device=device)
 
 
-def add_losses(histogram: Tensor, losses: Tensor, labels: Tensor) -> None:
+def add_losses(histogram: Tensor, given: Tensor, losses: Tensor) -> None:
     """Count N×K losses of given labels into `histogram`, in place.
 
     >>> histogram = empty_histogram(1)
-    >>> add_losses(histogram, torch.tensor([[0.7], [0.7], [3.0]]), torch.tensor([[1], [0], [0]]))
+    >>> add_losses(histogram, torch.tensor([[1], [0], [0]]), torch.tensor([[0.7], [0.7], [3.0]]))
     >>> points_of_histogram(histogram).count
     tensor([1., 1., 1.], dtype=torch.float64)
     """
@@ -118,7 +118,7 @@ def add_losses(histogram: Tensor, losses: Tensor, labels: Tensor) -> None:
         for rows in chunks(len(losses), min(classes, _TILE)):
             bits = losses[rows, part].float().contiguous().view(torch.int32).clamp(lowest, highest)
             cell = (bits >> _BIN_SHIFT).add_(column[part])
-            cell.add_(labels[rows, part] > 0, alpha=classes * BINS)
+            cell.add_(given[rows, part] > 0, alpha=classes * BINS)
             place = bits.bitwise_right_shift_(_PLACE_SHIFT).bitwise_and_(_PLACES - 1)
             entry = place.long().add_(1 << _COUNT_SHIFT)
             flat.index_add_(0, cell.flatten(), entry.flatten())
@@ -142,14 +142,14 @@ def points_of_histogram(histogram: Tensor) -> Points:
     return Points(value, count, spread, length)
 
 
-def points_of_losses(losses: Tensor, labels: Tensor) -> Points:
+def points_of_losses(given: Tensor, losses: Tensor) -> Points:
     """Take each of N×K losses as a point of its own; for few rows."""
     losses = _in_double_precision(losses).double()
-    labels = labels.to(losses.device)
-    own = torch.stack([labels <= 0, labels > 0]).transpose(1, 2).flatten(0, 1)
-    ordered = losses.T.repeat(2, 1).masked_fill(~own, torch.inf).sort(1).values
+    given = given.to(losses.device)
+    side = torch.stack([given <= 0, given > 0]).transpose(1, 2).flatten(0, 1)
+    ordered = losses.T.repeat(2, 1).masked_fill(~side, torch.inf).sort(1).values
     value = ordered[torch.isfinite(ordered)]
-    return Points(value, torch.ones_like(value), torch.zeros_like(value), own.sum(1))
+    return Points(value, torch.ones_like(value), torch.zeros_like(value), side.sum(1))
 
 
 def _in_double_precision(values: Tensor) -> Tensor:

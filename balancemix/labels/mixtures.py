@@ -10,7 +10,7 @@ every label noisy. Here such a mixture calls every label clean, and `Mixtures.gu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal
@@ -22,12 +22,14 @@ from balancemix.labels.chunks import chunks
 from balancemix.labels.em import fit_two_gaussians
 from balancemix.labels.histogram import (
     BINS,
+    MOST_ROWS,
     Points,
     add_losses,
     empty_histogram,
     points_of_histogram,
     points_of_losses,
 )
+from balancemix.labels.table import check_confidence, check_given
 
 Fit = Literal["raw", "dividemix"]
 EDGE = 1e-7  # the least distance of a probability from 0 and 1 whose logarithm float32 has
@@ -62,7 +64,11 @@ class Mixtures:
     variance: Tensor  # (2, K, 2)
     guard: Tensor  # (2, K) uint8: Guard
 
-    def posterior(self, losses: Tensor, labels: Tensor) -> Tensor:
+    def clean(self, given: Tensor, confidence: Tensor) -> Tensor:
+        """P(clean) of N×K given labels by their loss under a model's confidence (Eq. 8)."""
+        return self.posterior(given, label_loss(given, confidence))
+
+    def posterior(self, given: Tensor, losses: Tensor) -> Tensor:
         """P(clean | loss) of N×K losses under the mixture of their class and given side (Eq. 8).
 
         Departure: two Gaussians of different width make the far tail of one side's losses change
@@ -80,7 +86,7 @@ class Mixtures:
 
         for rows in chunks(*losses.shape):
             chunk = losses[rows].to(dtype)
-            odds = torch.where(labels[rows] > 0, log_odds(chunk, 1), log_odds(chunk, 0))
+            odds = torch.where(given[rows] > 0, log_odds(chunk, 1), log_odds(chunk, 0))
             torch.sigmoid(odds, out=clean[rows])
         return clean
 
@@ -119,48 +125,77 @@ class Mixtures:
 
 
 def clean_probability(
-    losses: Tensor,
-    labels: Tensor,
+    given: Tensor,
+    confidence: Tensor,
     *,
     fit: Fit = "raw",
     fewest: int = 10,
     separation: float = 0.0,
-    classes: Sequence[str] | None = None,
 ) -> Tensor:
     """Compute P(clean | loss) of every label (N×K) from its class's two loss mixtures.
 
-    >>> losses = torch.tensor([0.1, 0.12, 0.11, 0.09, 0.1, 0.13, 0.1, 3.0, 3.1, 2.9, 3.2, 2.8])
-    >>> clean_probability(losses[:, None], torch.ones(12, 1))[:, 0].round()
-    tensor([1., 1., 1., 1., 1., 1., 1., 0., 0., 0., 0., 0.])
+    >>> confidence = torch.tensor([0.9, 0.88, 0.91, 0.9, 0.92, 0.89, 0.9, 0.05, 0.04, 0.06])
+    >>> clean_probability(torch.ones(10, 1), confidence[:, None])[:, 0].round()
+    tensor([1., 1., 1., 1., 1., 1., 1., 0., 0., 0.])
     """
-    mixtures = fit_mixtures(
-        losses, labels, fit=fit, fewest=fewest, separation=separation, classes=classes
-    )
-    return mixtures.posterior(losses, labels)
+    mixtures = fit_mixtures(given, confidence, fit=fit, fewest=fewest, separation=separation)
+    return mixtures.clean(given, confidence)
 
 
 def fit_mixtures(
-    losses: Tensor,
-    labels: Tensor,
+    given: Tensor,
+    confidence: Tensor,
     *,
     fit: Fit = "raw",
     fewest: int = 10,
     separation: float = 0.0,
-    classes: Sequence[str] | None = None,
 ) -> Mixtures:
-    """Fit the two mixtures of each class to N×K losses of given labels (Eqs. 6 and 7).
+    """Fit the two mixtures of each class to the losses of N×K given labels (Eqs. 6 and 7).
 
     `raw` runs EM on the losses to convergence; no variance gets under a millionth of the data's.
     `dividemix` is that paper's setting: losses scaled to [0, 1], variances widened, ten steps.
     A side with under `fewest` labels is not judged; with `separation` s > 0 neither is one whose
     means are closer than s times the sum of deviations.
     """
-    _check(losses, labels, classes)
-    if len(losses) <= BINS:
-        return _fit_points(points_of_losses(losses, labels), fit, fewest, separation)
-    histogram = empty_histogram(losses.shape[1], losses.device)
-    add_losses(histogram, losses, labels)
+    check_confidence(given, confidence)
+    if len(given) <= BINS:
+        losses = label_loss(given, confidence)
+        return fit_losses(given, losses, fit=fit, fewest=fewest, separation=separation)
+    # Piece by piece: a matrix of losses would be as large as the confidence.
+    pieces = (
+        (given[rows], label_loss(given[rows], confidence[rows])) for rows in chunks(*given.shape)
+    )
+    histogram = _histogram(len(given), given.shape[1], confidence.device, pieces)
     return fit_histogram(histogram, fit=fit, fewest=fewest, separation=separation)
+
+
+def fit_losses(
+    given: Tensor,
+    losses: Tensor,
+    *,
+    fit: Fit = "raw",
+    fewest: int = 10,
+    separation: float = 0.0,
+    classes: Sequence[str] | None = None,
+) -> Mixtures:
+    """Fit the mixtures to N×K losses of whatever kind; see `fit_mixtures`."""
+    _check(given, losses, classes)
+    if len(losses) <= BINS:
+        return _fit_points(points_of_losses(given, losses), fit, fewest, separation)
+    histogram = _histogram(len(given), given.shape[1], losses.device, [(given, losses)])
+    return fit_histogram(histogram, fit=fit, fewest=fewest, separation=separation)
+
+
+def _histogram(
+    rows: int, classes: int, device: torch.device, pieces: Iterable[tuple[Tensor, Tensor]]
+) -> Tensor:
+    """Count the losses of all pieces of (given, losses)."""
+    if rows > MOST_ROWS:
+        raise ValueError(f"{rows} rows are more than the {MOST_ROWS} a bin can count")
+    histogram = empty_histogram(classes, device)
+    for given, losses in pieces:
+        add_losses(histogram, given, losses)
+    return histogram
 
 
 def fit_histogram(
@@ -234,10 +269,11 @@ def _fit_group(
     return model, guard
 
 
-def _check(losses: Tensor, labels: Tensor, classes: Sequence[str] | None) -> None:
-    if losses.shape != labels.shape or losses.ndim != 2:
-        shapes = f"{tuple(losses.shape)} and {tuple(labels.shape)}"
-        raise ValueError(f"losses and labels must both be N×K, they are {shapes}")
+def _check(given: Tensor, losses: Tensor, classes: Sequence[str] | None) -> None:
+    if losses.shape != given.shape or losses.ndim != 2:
+        shapes = f"{tuple(given.shape)} and {tuple(losses.shape)}"
+        raise ValueError(f"given and losses must both be N×K, they are {shapes}")
+    check_given(given)
     if not losses.numel():
         return
     least, most = losses.aminmax()

@@ -4,271 +4,210 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Literal, Self
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
 
-from balancemix import processes
 from balancemix.labels.chunks import chunks
-
-RelabelWeight = Literal["one", "confidence"]
 
 
 class Status(IntEnum):
-    """The reliability of a label: C, R and U of the paper."""
+    """What became of a label; C, R and U are the paper's sets."""
 
-    CLEAN = 0
-    RELABELLED = 1
-    AMBIGUOUS = 2
+    CLEAN = 0  # as given, full weight (C)
+    PRESENT = 1  # re-labelled present, full weight (R)
+    ABSENT = 2  # re-labelled absent, full weight (R)
+    AMBIGUOUS = 3  # as given, weight P(clean) (U)
+    IGNORED = 4  # no weight: dropped by the method, or unknown and not filled in
+    VERIFIED = 5  # a person said so: as given, full weight, never doubted
 
 
-# A label's two bytes: given, target and status in four bits, the log-odds of P(clean) above them.
-_TARGET, _STATUS, _ODDS = 1, 2, 4  # how far each is shifted; given is not
-_STEPS, _MOST = 128, 2047  # 128 steps to a unit of log-odds; ± 2047 stand for 1 and 0
-_FINE_STEPS = 1024
+class Labels(NamedTuple):
+    """Whole N×K matrices of a table; target, weight and clean are float32."""
+
+    given: Tensor
+    target: Tensor
+    weight: Tensor
+    status: Tensor
+    clean: Tensor
 
 
 @dataclass
 class LabelTable:
-    """Everything known of the labels, N×K on the CPU, in two bytes a label.
+    """All that is known of the labels, N×K on the CPU, in four bytes a label.
 
-    Every field reads as a matrix of its own: `given` (uint8, as annotated; never written to),
-    `target` (float: what to train on), `weight` (float in [0, 1]: how far to trust it), `status`
-    (uint8: Status) and `clean` (float: P(clean | loss), Eq. 8, to within 0.4 % of itself). Labels
-    count fully but for ambiguous ones, which count by `clean` (Eq. 10). Only a method whose targets
-    or weights are others pays for a float matrix of them.
+    Target and weight are not kept: `rows` derives those of a batch, `whole` those of all rows.
     """
 
-    code: Tensor  # int16
-    soft: Tensor | None = None  # float: targets that are not all 0 or 1
-    set_weight: Tensor | None = None  # float: weights that are not Eq. 10's
+    given: Tensor  # int8: 1 present, 0 absent, −1 unknown; shared with the data, never written to
+    status: Tensor  # uint8: Status
+    clean: Tensor  # float16: P(clean | loss), Eq. 8
+    soft: Tensor | None = None  # float: targets between 0 and 1, for the methods that have them
 
     @classmethod
-    def trusting(cls, given: Tensor) -> Self:
-        """Make the table that believes every given label."""
-        if given.ndim != 2:
-            raise ValueError(f"labels must be an N×K matrix, not of shape {tuple(given.shape)}")
+    def from_given(cls, given: Tensor) -> Self:
+        """Make the table that believes every given label and ignores the unknown ones (−1)."""
+        check_given(given)
+        given = given.detach().cpu()
+        # A byte of 0 or 1 reads the same with a sign: the data's labels need no copy.
+        given = given.view(torch.int8) if given.dtype == torch.uint8 else given.to(torch.int8)
+        status = torch.full(given.shape, Status.CLEAN, dtype=torch.uint8)
         for rows in chunks(*given.shape):
-            if not bool(((given[rows] == 0) | (given[rows] == 1)).all()):
-                raise ValueError("labels must be 0 or 1")
-        code = given.to("cpu", torch.int16, copy=True)
-        return cls(code.mul_(1 + (1 << _TARGET)).add_(_MOST << _ODDS))
+            status[rows].masked_fill_(given[rows] < 0, Status.IGNORED)
+        return cls(given, status, torch.ones(given.shape, dtype=torch.float16))
 
     def __len__(self) -> int:
-        return len(self.code)
+        return len(self.given)
 
     @property
     def shape(self) -> tuple[int, int]:
         """N and K."""
-        return len(self.code), self.code.shape[1]
+        return len(self.given), self.given.shape[1]
 
-    @property
-    def given(self) -> Tensor:
-        """The labels as annotated."""
-        given = torch.empty(self.code.shape, dtype=torch.uint8)
-        for rows in chunks(*self.shape):
-            given[rows] = self.as_given(rows)
-        return given
-
-    @property
-    def target(self) -> Tensor:
-        """What to train on."""
-        return self._target(self.code, self.soft)
-
-    @target.setter
-    def target(self, target: Tensor) -> None:
-        if bool(((target == 0) | (target == 1)).all()):
-            self.soft = None
-            self._put(target, _TARGET, 1)
-        else:
-            self.soft = target.float()
-
-    @property
-    def weight(self) -> Tensor:
-        """How much each label counts."""
-        return self._weight(self.code, self.set_weight)
-
-    @weight.setter
-    def weight(self, weight: Tensor) -> None:
-        self.set_weight = weight.float()
-
-    @property
-    def status(self) -> Tensor:
-        """What was decided of each label."""
-        return (self.code >> _STATUS & 3).to(torch.uint8)
-
-    @status.setter
-    def status(self, status: Tensor) -> None:
-        self._put(status, _STATUS, 3)
-
-    @property
-    def clean(self) -> Tensor:
-        """P(clean) of each label."""
-        return self._clean(self.code)
-
-    @clean.setter
-    def clean(self, clean: Tensor) -> None:
-        self._put(odds_code(clean), _ODDS, -1)
-
-    def rows(self, index: Tensor, device: torch.device | str = "cpu") -> tuple[Tensor, Tensor]:
-        """Look up target and weight of the rows `index`, both B×K."""
-        part = self.part(index.to(self.code.device))
-        target, weight = (
-            self._target(part.code, part.soft),
-            self._weight(part.code, part.set_weight),
-        )
+    def rows(
+        self, index: Tensor | slice, device: torch.device | str = "cpu"
+    ) -> tuple[Tensor, Tensor]:
+        """Look up target and weight of some rows, both B×K float32."""
+        index = index.cpu() if isinstance(index, Tensor) else index
+        target, weight = training_labels(self.given[index], self.status[index], self.clean[index])
+        if self.soft is not None:
+            target = self.soft[index].float()
         return target.to(device), weight.to(device)
 
-    def part(self, rows: Tensor | slice) -> Self:
-        """Take some rows as a table; a slice of them shares its bytes with this one."""
-        soft, weight = (
-            None if part is None else part[rows] for part in (self.soft, self.set_weight)
-        )
-        return type(self)(self.code[rows], soft, weight)
-
-    def as_given(self, rows: Tensor | slice) -> Tensor:
-        """Look up the given labels of some rows, B×K."""
-        return (self.code[rows] & 1).to(torch.uint8)
-
-    def doubts(self, rows: Tensor | slice) -> tuple[Tensor, Tensor]:
-        """Look up given and clean of some rows, both B×K."""
-        code = self.code[rows]
-        return (code & 1).to(torch.uint8), self._clean(code)
-
-    def note(self, rows: Tensor | slice, confidence: Tensor) -> None:
-        """Write the confidence in some rows over all but their given labels, until it is `judge`d.
-
-        With the bits of target and status its steps are an eighth of those of P(clean).
-        """
-        steps = (confidence.double().logit() * _FINE_STEPS).round().clamp(-(1 << 14), (1 << 14) - 1)
-        self.code[rows] = self.code[rows] & 1 | steps.to(torch.int16) << 1
-
-    def noted(self, rows: Tensor | slice) -> tuple[Tensor, Tensor]:
-        """Look up given labels and the confidence noted of some rows, both B×K."""
-        code = self.code[rows]
-        return (code & 1).to(torch.uint8), ((code >> 1).float() / _FINE_STEPS).sigmoid()
-
-    def judge(self, rows: Tensor | slice, clean: Tensor) -> None:
-        """Write P(clean) of some rows."""
-        self.code[rows] = self.code[rows] & 15 | odds_code(clean) << _ODDS
-
-    def decide(
-        self, rows: Tensor | slice, target: Tensor, status: Tensor, weight: Tensor | None = None
+    def write(
+        self, rows: Tensor | slice, status: Tensor | Status, clean: Tensor | None = None
     ) -> None:
-        """Write what becomes of some rows' labels; a `weight` only if it is not Eq. 10's."""
-        bits = (target.to(torch.int16) << _TARGET) + (status.to(torch.int16) << _STATUS)
-        self.code[rows] = self.code[rows] & ~14 | bits
-        if weight is not None:
-            if self.set_weight is None:
-                self.set_weight = torch.ones(self.code.shape)
-            self.set_weight[rows] = weight
+        """Write what became of some rows' labels, and P(clean); what is VERIFIED stays so.
 
-    def gather(self, own: Tensor) -> None:
-        """Take the rows that are not one's `own` (N booleans) from the processes whose they are."""
-        for matrix in (self.code, self.set_weight):
-            if matrix is not None:
-                matrix[~own] = 0
-                # Of each byte all processes but one hold a zero.
-                processes.sum_over_processes(matrix.view(torch.uint8))
+        An unknown label without a new value is IGNORED, whatever `status` says of it.
+        """
+        before, status = self.status[rows], torch.as_tensor(status, dtype=torch.uint8)
+        status = status.expand(before.shape)
+        unfilled = (self.given[rows] < 0) & (status != Status.PRESENT) & (status != Status.ABSENT)
+        status = status.masked_fill(unfilled, Status.IGNORED)
+        verified = before == Status.VERIFIED
+        self.status[rows] = torch.where(verified, before, status)
+        if clean is not None:
+            self.clean[rows] = torch.where(verified, self.clean[rows], rounded(clean))
 
     def shares(self) -> dict[str, float]:
-        """Say which shares of the labels are of each status, and which are flipped."""
-        counts = torch.zeros(16, dtype=torch.int64)
-        for rows in chunks(*self.shape):
-            counts += torch.bincount((self.code[rows] & 15).flatten(), minlength=16)
-        bits, total = torch.arange(16), max(int(counts.sum()), 1)
-        found = {
-            status.name.lower(): float(counts[bits >> _STATUS == status].sum()) / total
-            for status in Status
-        }
-        flipped = counts[(bits & 1) != (bits >> _TARGET & 1)].sum()
-        return {**found, "flipped": float(flipped) / total}
+        """Say which shares of the labels are of each status, and which are flipped.
 
-    def matrices(self) -> dict[str, Tensor]:
-        """Name every matrix."""
-        names = ("given", "target", "weight", "status", "clean")
-        return {name: getattr(self, name) for name in names}
+        Present and absent count together as re-labelled; they are flipped where the given label
+        is the other one. No label ignored, or verified: no such share.
+        """
+        counts = torch.zeros(3 * len(Status), dtype=torch.int64)
+        for rows in chunks(*self.shape):
+            cell = (self.given[rows] + 1) * len(Status) + self.status[rows]
+            counts += torch.bincount(cell.flatten(), minlength=len(counts))
+        by_given = counts.view(3, len(Status)).double() / max(int(counts.sum()), 1)
+        share = {status: float(by_given[:, status].sum()) for status in Status}
+        rare = (Status.IGNORED, Status.VERIFIED)
+        return {
+            "clean": share[Status.CLEAN],
+            "relabelled": share[Status.PRESENT] + share[Status.ABSENT],
+            "ambiguous": share[Status.AMBIGUOUS],
+            **{status.name.lower(): share[status] for status in rare if share[status]},
+            "flipped": float(by_given[1, Status.PRESENT] + by_given[2, Status.ABSENT]),
+        }
+
+    def whole(self) -> Labels:
+        """Derive target and weight of every row: fourteen bytes a label, for records and tests."""
+        target, weight = self.rows(slice(None))
+        return Labels(self.given, target, weight, self.status, self.clean.float())
 
     def copy(self) -> Self:
-        """Make a table that shares nothing with this one: tables are written to in place."""
-        soft, weight = (
-            None if part is None else part.clone() for part in (self.soft, self.set_weight)
-        )
-        return type(self)(self.code.clone(), soft, weight)
+        """Make a table to be written to apart from this one."""
+        soft = None if self.soft is None else self.soft.clone()
+        return type(self)(self.given, self.status.clone(), self.clean.clone(), soft)
 
     def state_dict(self) -> dict[str, Tensor | None]:
         """Name what is stored."""
         return dict(vars(self.copy()))
 
-    def _put(self, values: Tensor, shift: int, mask: int) -> None:
-        values = values.to("cpu", torch.int16)
-        self.code = self.code & ~(mask << shift) | values << shift
 
-    @staticmethod
-    def _target(code: Tensor, soft: Tensor | None) -> Tensor:
-        return (code >> _TARGET & 1).float() if soft is None else soft
-
-    @classmethod
-    def _weight(cls, code: Tensor, weight: Tensor | None) -> Tensor:
-        if weight is not None:
-            return weight
-        return torch.where((code >> _STATUS & 3) == Status.AMBIGUOUS, cls._clean(code), 1.0)
-
-    @staticmethod
-    def _clean(code: Tensor) -> Tensor:
-        steps = (code >> _ODDS).float()
-        clean = (steps / _STEPS).sigmoid()
-        return clean.masked_fill_(steps == _MOST, 1.0).masked_fill_(steps == -_MOST - 1, 0.0)
+def check_given(given: Tensor) -> None:
+    """Refuse what is no N×K matrix of 1 (present), 0 (absent) and −1 (unknown)."""
+    if given.ndim != 2:
+        raise ValueError(f"given must be an N×K matrix, not of shape {tuple(given.shape)}")
+    for rows in chunks(*given.shape):
+        piece = given[rows]
+        known = (piece == 0) | (piece == 1)
+        if piece.dtype.is_signed:  # a byte without a sign equals −1 where it is 255
+            known |= piece == -1
+        if not bool(known.all()):
+            raise ValueError("given labels must be 0, 1 or −1 (unknown)")
 
 
-def odds_code(clean: Tensor) -> Tensor:
-    """Write probabilities as steps of their log-odds (int16), which never cross a half.
+def check_confidence(given: Tensor, confidence: Tensor) -> None:
+    """Refuse N×K labels that are none, and confidence of another shape or outside 0 to 1.
 
-    >>> odds_code(torch.tensor([0.0, 0.4999999, 0.5, 0.5000001, 1.0])).tolist()
-    [-2048, 0, 0, 1, 2047]
+    Arguments in the wrong order are noticed by it, unless both are all 0 and 1.
     """
-    odds = clean.double().logit()
-    steps = (odds * _STEPS).round().clamp(1 - _MOST, _MOST - 1)
-    steps = torch.where(odds > 0, steps.clamp(min=1), steps.clamp(max=0))
-    steps = torch.where(clean >= 1, _MOST, torch.where(clean <= 0, -_MOST - 1, steps))
-    return steps.to(torch.int16)
+    if given.shape != confidence.shape or given.ndim != 2:
+        shapes = f"{tuple(given.shape)} and {tuple(confidence.shape)}"
+        raise ValueError(f"given and confidence must both be N×K, they are {shapes}")
+    check_given(given)
+    if confidence.numel():
+        least, most = confidence.aminmax()
+        if not bool((least >= 0) & (most <= 1)):  # so of NaN too
+            raise ValueError(f"confidence must be between 0 and 1, it is {least:g} to {most:g}")
+
+
+def rounded(clean: Tensor) -> Tensor:
+    """Write probabilities as float16, on the side of a half on which they are: Eq. 8 asks for it.
+
+    >>> rounded(torch.tensor([0.0, 0.4999999, 0.5, 0.5000001, 1.0])) > 0.5
+    tensor([False, False, False,  True,  True])
+    """
+    half = clean.to(torch.float16)
+    return half.masked_fill((clean > 0.5) & (half <= 0.5), 0.5 + 2**-11)  # the next one above
 
 
 def manage(
     given: Tensor,
     clean: Tensor,
     confidence: Tensor,
-    *,
     epsilon: float = 0.975,
+    *,
     relabel: bool = True,
     reweight: bool = True,
-    relabel_weight: RelabelWeight = "one",
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Decide the fate of each label: target, weight and status (Eqs. 8–10).
+) -> Tensor:
+    """Decide what becomes of each label: its status (Eqs. 8 and 9).
 
     All matrices are of one shape. `confidence` is the mean over two augmented views (Eq. 9); a
     label that is not clean is re-labelled where it is above `epsilon` or below 1 − `epsilon`, both
-    strictly. The new label may equal the given one: it is then confirmed and has full weight. What
-    is left is ambiguous: weighted by its clean probability, or dropped without `reweight`.
+    strictly. The new label may equal the given one, which is then confirmed. What is left is
+    ambiguous, or ignored without `reweight`. An unknown label is filled in likewise, or ignored.
 
     >>> given, clean = torch.tensor([[1, 1, 0, 1]]), torch.tensor([[0.9, 0.2, 0.1, 0.3]])
-    >>> target, weight, status = manage(given, clean, torch.tensor([[0.0, 0.001, 0.999, 0.5]]))
-    >>> target.tolist(), status.tolist()
-    ([[1.0, 0.0, 1.0, 1.0]], [[0, 1, 1, 2]])
+    >>> status = manage(given, clean, torch.tensor([[0.0, 0.001, 0.999, 0.5]]))
+    >>> [Status(code).name for code in status[0].tolist()]
+    ['CLEAN', 'ABSENT', 'PRESENT', 'AMBIGUOUS']
     """
-    doubted = ~(clean > 0.5)
-    present = doubted & (confidence > epsilon) if relabel else torch.zeros_like(doubted)
-    absent = doubted & (confidence < 1 - epsilon) if relabel else torch.zeros_like(doubted)
-    rewritten = present | absent
-    undecided = doubted & ~rewritten
+    unknown = given < 0
+    doubted = ~(clean > 0.5) | unknown
+    left = Status.AMBIGUOUS if reweight else Status.IGNORED
+    status = torch.full_like(given, Status.CLEAN, dtype=torch.uint8).masked_fill_(doubted, left)
+    status.masked_fill_(unknown, Status.IGNORED)
+    if relabel:
+        status.masked_fill_(doubted & (confidence > epsilon), Status.PRESENT)
+        status.masked_fill_(doubted & (confidence < 1 - epsilon), Status.ABSENT)
+    return status
 
-    target = given.to(clean.dtype).masked_fill(present, 1.0).masked_fill(absent, 0.0)
-    status = torch.full_like(given, Status.CLEAN, dtype=torch.uint8)
-    status = status.masked_fill(rewritten, Status.RELABELLED)
-    status = status.masked_fill(undecided, Status.AMBIGUOUS)
 
-    weight = torch.ones_like(clean)
-    if relabel_weight == "confidence":
-        weight = torch.where(rewritten, torch.maximum(confidence, 1 - confidence), weight)
-    return target, torch.where(undecided, clean if reweight else 0.0, weight), status
+def training_labels(given: Tensor, status: Tensor, clean: Tensor) -> tuple[Tensor, Tensor]:
+    """Derive what to train on, and how much it counts: target and weight (Eq. 10).
+
+    >>> given, clean = torch.tensor([[1, 1, 0, 1]]), torch.tensor([[0.9, 0.2, 0.1, 0.25]])
+    >>> status = torch.tensor([[Status.CLEAN, Status.ABSENT, Status.PRESENT, Status.AMBIGUOUS]])
+    >>> training_labels(given, status, clean)
+    (tensor([[1., 0., 1., 1.]]), tensor([[1.0000, 1.0000, 1.0000, 0.2500]]))
+    """
+    dtype = torch.promote_types(clean.dtype, torch.float32)
+    present, absent = status == Status.PRESENT, status == Status.ABSENT
+    target = (((given > 0) & ~absent) | present).to(dtype)
+    dropped = (status == Status.IGNORED) | ((given < 0) & ~present & ~absent)
+    weight = torch.where(status == Status.AMBIGUOUS, clean.to(dtype), 1.0)
+    return target, weight.masked_fill_(dropped, 0.0)

@@ -14,25 +14,22 @@ Mixup, which mixes the losses of the two rows; for BCE that is the same as to mi
 Cost: that of BCE and, after the warm-up, a forward pass over the data each epoch.
 BCE where strength = alpha = 0.
 
-In the table, unknowns are AMBIGUOUS with weight 0, pseudo-negatives RELABELLED with weight b.
+In the table unknowns are IGNORED, pseudo-negatives ABSENT with s for a target; b is not in it.
 Departure: their logarithm of p + 1e-5 is exact here, and nothing is stopped early.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 
 from balancemix.labels.table import Status
 from balancemix.methods import losses
-from balancemix.methods.base import Input, checked, first_view, require
-from balancemix.methods.mixup import Mixup
-from balancemix.methods.stream import Said
+from balancemix.methods.base import Batch, Method, Request, require
 
 
 def least_confident(confidence: Tensor, unknown: Tensor, count: Tensor) -> Tensor:
@@ -48,9 +45,11 @@ def least_confident(confidence: Tensor, unknown: Tensor, count: Tensor) -> Tenso
 
 
 @dataclass(kw_only=True)
-class EMAPL(Mixup):
+class EMAPL(Method):
     """`entropy`, `pseudo`, `share`, `warmup`, `strength`: see the module's docstring."""
 
+    KEEPS = ("warm",)
+    alpha: float = 4.0
     entropy: float = 0.1
     pseudo: float = 0.9
     share: float = 0.9
@@ -63,29 +62,29 @@ class EMAPL(Mixup):
         if self.warmup is not None:
             require(0, math.inf, warmup=self.warmup)
 
-    def start(self, labels: Tensor, epochs: int, seed: int = 0) -> Self:
+    def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
         """Begin with every label unknown that is not a given positive."""
-        super().start(labels, epochs, seed)
+        super().start(given, epochs, seed)
         self.warm = epochs // 2 if self.warmup is None else self.warmup
-        self.table.weight = self.table.given.float()
-        self.table.status = (self.table.given == 0).to(torch.uint8) * Status.AMBIGUOUS
+        positive = self.table.given > 0
+        self.table.write(slice(None), torch.where(positive, Status.CLEAN, Status.IGNORED))
+        self.table.soft = positive.float()
         return self
 
-    @property
-    def needs_confidence(self) -> bool:
-        """From the end of the warm-up on, while there is an epoch left to learn labels in."""
-        return self.warm <= self.epoch + 1 < self.epochs
+    def request(self) -> Request:
+        """Ask for confidence from the end of the warm-up on, while an epoch is left to learn in."""
+        return Request(passes=(0,) if self.warm <= self.epoch + 1 < self.epochs else ())
 
-    def loss(self, model: nn.Module, x: Input, index: Tensor) -> Tensor:
+    def batch_loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Weigh each side of a label, and its entropy, by what the mixed rows know of it."""
-        x = first_view(x)
-        target, weight = self.table.rows(index, x.device)
-        given = self.table.given[index.cpu()].to(target)
-        unknown = (self.table.status[index.cpu()] == Status.AMBIGUOUS).to(target)
+        target, weight = self.table.rows(batch.index, batch.x.device)
+        status = self.table.status[batch.index.cpu()].to(batch.x.device)
+        given, unknown = (status == Status.CLEAN).to(target), 1 - weight
+        weight = torch.where(status == Status.ABSENT, self.pseudo, weight)
         # Each loss is linear in these, so that their mix is the mix of the losses.
-        x, given, positive, negative, unknown = self.mixed(
-            x, given, weight * target, weight * (1 - target), unknown
-        )
+        known = torch.stack([given, weight * target, weight * (1 - target), unknown], 1)
+        x, known = self.mixed(batch, batch.x, known)
+        given, positive, negative, unknown = known.unbind(1)
         logits = model(x)
         present, absent = losses.sides(logits)
         own = positive * present + negative * absent
@@ -93,29 +92,16 @@ class EMAPL(Mixup):
         plain = given * present + (1 - given) * absent
         return self.reduce(torch.lerp(plain, own, self.strength))
 
-    def end_epoch(
-        self, confidence: Said | None = None, view_confidence: Said | None = None
-    ) -> dict[str, float]:
+    def end_epoch(self, *confidence: Tensor) -> dict[str, float]:
         """Give the least confident unknowns a soft label."""
         table = self.table
-        unknown = table.status == Status.AMBIGUOUS
-        if self.needs_confidence:
-            confidence = checked(confidence, table.given)
+        unknown = table.status == Status.IGNORED
+        if self.request().passes:
+            plain = self.checked(confidence)[0]
             each = self.share / (self.epochs - self.warm)
             count = (each * (table.given == 0).sum(0)).long()
-            chosen = least_confident(confidence, unknown, count)
-            table.target = torch.where(chosen, confidence, table.target)
-            table.weight = table.weight.masked_fill(chosen, self.pseudo)
-            table.status = table.status.masked_fill(chosen, Status.RELABELLED)
+            chosen = least_confident(plain, unknown, count)
+            table.soft = torch.where(chosen, plain, table.rows(slice(None))[0])
+            table.write(slice(None), table.status.masked_fill(chosen, Status.ABSENT))
             unknown = unknown & ~chosen
         return super().end_epoch() | {"unknown": float(unknown.float().mean())}
-
-    def state_dict(self) -> dict[str, Any]:
-        """Add the length of the warm-up."""
-        return {**super().state_dict(), "warm": self.warm}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Go on where `state_dict` was taken."""
-        super().load_state_dict(state)
-        self.warm = state["warm"]
-        return self

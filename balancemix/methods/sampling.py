@@ -12,7 +12,7 @@ from torch.utils.data import Sampler
 
 from balancemix import processes
 from balancemix.labels.chunks import chunks
-from balancemix.methods.statistics import Statistics, over_positives
+from balancemix.labels.table import check_confidence
 from balancemix.processes import Part, Share
 
 if TYPE_CHECKING:
@@ -22,65 +22,90 @@ Score = Literal["paper", "positive-mean", "inverse-frequency", "uniform"]
 
 
 def minority_odds(
-    confidence: Tensor, labels: Tensor, power: float = 1.0, score: Score = "paper"
+    given: Tensor, confidence: Tensor, power: float = 1.0, score: Score = "paper"
 ) -> Tensor:
-    """Compute how likely each of N rows is drawn, from N×K confidences and given labels.
+    """Compute how likely each of N rows is drawn, from N×K given labels and confidences.
 
     `paper` is Eq. 4, raised to `power`. It hardly leaves the uniform distribution, its score being
     a sum of K numbers close to one; a larger power makes it felt. `positive-mean` scores by the
     given positives alone, `inverse-frequency` does not look at confidence at all.
 
-    >>> confidence, labels = torch.tensor([[0.9, 0.1], [0.1, 0.2]]), torch.tensor([[1, 0], [0, 1]])
-    >>> minority_odds(confidence, labels)
+    >>> given, confidence = torch.tensor([[1, 0], [0, 1]]), torch.tensor([[0.9, 0.1], [0.1, 0.2]])
+    >>> minority_odds(given, confidence)
     tensor([0.3793, 0.6207], dtype=torch.float64)
     """
-    statistics = Statistics.empty(labels.shape[1], losses=False)
-    return odds_of_rows(statistics.update(confidence, labels), labels, power, score)
+    check_confidence(given, confidence)
+    scores = row_scores(given, confidence, score)
+    # Eq. 4 in logarithms: a score to the thirtieth power is no float any more.
+    odds = (-power * scores.clamp(min=1e-12).log()).softmax(0)
+    return odds.to(given.device)
 
 
-def odds_of_rows(
-    statistics: Statistics, labels: Tensor, power: float = 1.0, score: Score = "paper"
-) -> Tensor:
-    """Compute `minority_odds` of N×K given labels from the statistics of these rows."""
-    return odds_of_scores(row_scores(statistics, labels, score), power)
-
-
-def row_scores(statistics: Statistics, labels: Tensor, score: Score = "paper") -> Tensor:
-    """Score any rows of given labels by the statistics of all: the higher, the less to be drawn."""
+def row_scores(given: Tensor, confidence: Tensor, score: Score = "paper") -> Tensor:
+    """Score each row, on the CPU: the higher, the less it is to be drawn."""
     if score == "uniform":
-        return torch.ones(len(labels), dtype=torch.float64, device=labels.device)
-    if score == "paper":
-        return statistics.scores(labels)  # Eq. 3
-    held = (labels > 0).sum(1)
-    known = statistics.positives > 0
+        return torch.ones(len(given), dtype=torch.float64)
+    presence, absence, positives = class_confidence(given, confidence)
+    if score == "paper":  # Eq. 3: P(k) over a row's positives, A(k) over all other classes
+        return float(absence.sum()) + over_positives(given, presence - absence)
+    held = over_positives(given, torch.ones_like(presence))
     if score == "inverse-frequency":
-        rarity = statistics.rows / statistics.positives.double().clamp(min=1)
-        mean = over_positives(labels, rarity) / held.clamp(min=1)
+        rarity = len(given) / positives.double().clamp(min=1)
+        mean = over_positives(given, rarity) / held.clamp(min=1)
         # A row without positives is as rare as the commonest class, never rarer.
         return 1 / torch.where(held > 0, mean, float(rarity.amin()))
-    presence = statistics.presence
+    known = positives > 0
     best = float(presence[known].amax()) if bool(known.any()) else 1.0
-    return torch.where(held > 0, over_positives(labels, presence) / held.clamp(min=1), best)
+    return torch.where(held > 0, over_positives(given, presence) / held.clamp(min=1), best)
 
 
-def odds_of_scores(scores: Tensor, power: float = 1.0) -> Tensor:
-    """Compute Eq. 4 in logarithms: a score to the thirtieth power is no float any more."""
-    return (-power * scores.clamp(min=1e-12).log()).softmax(0)
+def class_confidence(given: Tensor, confidence: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Compute P(k) and A(k), the mean confidence in given positives and negatives (Eq. 2).
+
+    Both are K float64 values on the CPU, 0 where a class has no such label. Also counted are the
+    positives of each class.
+
+    >>> given, confidence = torch.tensor([[1], [1], [0]]), torch.tensor([[0.9], [0.4], [0.2]])
+    >>> class_confidence(given, confidence)[0]
+    tensor([0.6500], dtype=torch.float64)
+    """
+    sums = torch.zeros(4, given.shape[1], dtype=torch.float64)
+    for rows in chunks(*given.shape):
+        labels, seen = given[rows].cpu(), confidence[rows].cpu().double()
+        present, absent = labels > 0, labels == 0
+        sums[0] += torch.where(present, seen, 0.0).sum(0)
+        sums[1] += torch.where(absent, 1 - seen, 0.0).sum(0)
+        sums[2] += present.sum(0)
+        sums[3] += absent.sum(0)
+    return sums[0] / sums[2].clamp(min=1), sums[1] / sums[3].clamp(min=1), sums[2].long()
 
 
-def upsampling(odds: Tensor, labels: Tensor) -> Tensor:
+def over_positives(given: Tensor, value: Tensor) -> Tensor:
+    """Add up in each row the values (K) of the classes that it is given, on the CPU.
+
+    >>> over_positives(torch.tensor([[1, 0, 1], [0, 0, 0]]), torch.tensor([1.0, 2.0, 4.0]))
+    tensor([5., 0.], dtype=torch.float64)
+    """
+    total = torch.zeros(len(given), dtype=torch.float64)
+    for rows in chunks(*given.shape):
+        row, column = (given[rows].cpu() > 0).nonzero(as_tuple=True)
+        total[rows].index_add_(0, row, value.double()[column])
+    return total
+
+
+def upsampling(given: Tensor, odds: Tensor) -> Tensor:
     """Compute how many times as often as at random each class's positives are drawn; K values.
 
-    >>> upsampling(torch.tensor([0.75, 0.25]), torch.tensor([[1, 0], [0, 1]]))
+    >>> upsampling(torch.tensor([[1, 0], [0, 1]]), torch.tensor([0.75, 0.25]))
     tensor([1.5000, 0.5000], dtype=torch.float64)
     """
-    drawn = torch.zeros(labels.shape[1], dtype=torch.float64)
+    drawn = torch.zeros(given.shape[1], dtype=torch.float64)
     held = torch.zeros_like(drawn)
-    for rows in chunks(*labels.shape):
-        positive = (labels[rows] > 0).double()
+    for rows in chunks(*given.shape):
+        positive = (given[rows] > 0).double()
         drawn += odds[rows].double() @ positive
         held += positive.sum(0)
-    return len(labels) * drawn / held
+    return len(given) * drawn / held
 
 
 def effective_rows(odds: Tensor) -> float:

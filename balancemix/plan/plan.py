@@ -105,6 +105,11 @@ class TrainPlan:
             raise ValueError(f"ema must be in [0, 1), it is {self.ema}")
 
 
+# Settings that are gone, at the value that is now the only one: plans of old runs hold them.
+RETIRED = {"relabel_weight": "one"}
+_NEVER = object()
+
+
 @dataclass(kw_only=True)
 class Plan:
     """What to run. noise: added to the training labels (`mislabel:0.4`, `flip:0.2`, …). seed: of
@@ -144,7 +149,11 @@ def make_method(section: Mapping[str, Any]) -> Method:
     """
     if not isinstance(section, Mapping):
         raise InputError(f"method must be a section with a name, it is {section!r}")
-    settings = {key: value for key, value in section.items() if key != "name"}
+    settings = {
+        key: value
+        for key, value in section.items()
+        if key != "name" and RETIRED.get(key, _NEVER) != value
+    }
     return read_into(find_method(str(section.get("name", "balancemix"))), settings, "method.")
 
 

@@ -80,12 +80,11 @@ class Summary:
         """The two mixtures of each class, fitted by the method's settings where it has them."""
         method = self.plan.method
         return fit_mixtures(
-            self.losses,
             self.given,
+            self.confidence,
             fit=getattr(method, "mixture", "raw"),
             fewest=getattr(method, "fewest", 10),
             separation=getattr(method, "separation", 0.0),
-            classes=self.classes,
         )
 
     @cached_property
@@ -93,7 +92,7 @@ class Summary:
         """The labels believed wrong, worst first."""
         clean = table_clean(self.clean)
         if clean is None:
-            clean = self.mixtures.posterior(self.losses, self.given)
+            clean = self.mixtures.clean(self.given, self.confidence)
         return audit(self.given, self.confidence, clean)
 
     @cached_property

@@ -27,8 +27,7 @@ def predict(
 
     `data[i]` is `(x, i)`. The same matrix is returned by every process.
     """
-    run = _run(model, data, batch_size, workers, advance, torch.sigmoid)
-    return run.clamp(0, 1)
+    return _run(model, data, batch_size, workers, advance, torch.sigmoid).clamp_(0, 1)
 
 
 def predict_logits(
@@ -41,15 +40,6 @@ def predict_logits(
 ) -> Tensor:
     """Compute N×K float32 logits, which rank rows without the ties of saturated probabilities."""
     return _run(model, data, batch_size, workers, advance, lambda logits: logits)
-
-
-def predictions(
-    model: nn.Module, data: Dataset[Any], batch_size: int = 64, *, workers: int = 0
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield (row numbers, B×K confidence) of the batches that are this process's; see `predict`."""
-    batches = _own_batches(len(data), batch_size)  # type: ignore[arg-type]
-    for index, said in _ask(model, data, batches, workers, torch.sigmoid):
-        yield index, said.clamp(0, 1)
 
 
 def _own_batches(total: int, size: int) -> list[list[int]]:

@@ -67,7 +67,7 @@ def test_the_input_is_not_changed():
 
 
 def test_shapes_must_agree():
-    with pytest.raises(ValueError, match="of one shape"):
+    with pytest.raises(ValueError, match="must both be N×K"):
         audit(torch.zeros(2, 3), torch.zeros(3, 2))
 
 

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given as drawn_from
@@ -22,15 +23,20 @@ def table(seed, n, k, noise=0.3, unknown=0.0):
     truth = chance(0.4).to(torch.int8)
     given = torch.where(chance(noise), 1 - truth, truth).to(torch.uint8)
     status = torch.randint(len(Status), (n, k), generator=generator, dtype=torch.uint8)
-    rewritten = (status == Status.RELABELLED) & chance(0.5)
-    target = torch.where(rewritten, 1 - given.float(), given.float())
+    present, absent = status == Status.PRESENT, status == Status.ABSENT
+    target = given.float().masked_fill(present, 1.0).masked_fill(absent, 0.0)
     clean = torch.rand(n, k, generator=generator)
     truth[chance(unknown)] = -1
     return given, truth, target, status, clean
 
 
+# The reference's codes (0 clean, 1 re-labelled, 2 in doubt) of ours.
+RELIABILITY = np.array([0, 1, 1, 2, 2, 0])
+
+
 def slow(matrices, groups):
     given, truth, target, status, clean = (matrix.numpy() for matrix in matrices)
+    status = RELIABILITY[status]
     insides = {
         "": lambda i, k: True,
         "_positive": lambda i, k: given[i, k] == 1,
@@ -66,9 +72,11 @@ def test_equals_the_definitions(seed, n, noise, unknown):
 def test_a_table_is_scored_as_its_matrices_are(rows):
     """Of 60,000 rows a piece at a time."""
     given, truth, target, status, clean = table(1, rows, 5, unknown=0.2)
-    kept = LabelTable.trusting(given)
-    kept.target, kept.status, kept.clean = target, status, clean
-    known = {name: getattr(kept, name) for name in ("given", "target", "status", "clean")}
+    kept = LabelTable.from_given(given)
+    kept.write(slice(None), status, clean)
+    known = kept.whole()._asdict()
+    assert known.pop("weight").shape == known["target"].shape
+    assert known["target"].equal(target)
     groups = {"many": torch.tensor([0, 3]), "few": torch.tensor([1, 2, 4])}
     want = selection_quality(truth=truth, groups=groups, **known)
     assert table_quality(kept, truth, groups) == pytest.approx(want, rel=1e-12)
@@ -77,7 +85,7 @@ def test_a_table_is_scored_as_its_matrices_are(rows):
 def test_by_hand():
     given = torch.tensor([[1, 1, 0, 0, 1, 0]])
     truth = torch.tensor([[1, 0, 0, 1, 1, 0]])
-    status = torch.tensor([[0, 1, 1, 1, 2, 0]])
+    status = torch.tensor([[0, 2, 2, 2, 3, 5]])
     target = torch.tensor([[1, 0, 0, 0, 1, 0]])
     clean = torch.tensor([[1.0, 0.25, 0.5, 0.25, 0.5, 1.0]])
     quality = selection_quality(given, truth, target, status, clean)
@@ -120,5 +128,5 @@ def test_mistakes_are_named():
     given, truth, target, status, clean = table(0, 4, 3)
     with pytest.raises(ValueError, match="one shape"):
         selection_quality(given, truth, target, status, clean[:2])
-    with pytest.raises(ValueError, match=r"status must be in 0\.\.2, found 7"):
+    with pytest.raises(ValueError, match=r"status must be in 0\.\.5, found 7"):
         selection_quality(given, truth, target, torch.full_like(status, 7), clean)

@@ -26,7 +26,7 @@ def drawn(n=3_000, k=4, seed=0):
 
 def histogram_of(losses, labels):
     histogram = empty_histogram(losses.shape[1])
-    add_losses(histogram, torch.as_tensor(losses), torch.as_tensor(labels))
+    add_losses(histogram, torch.as_tensor(labels), torch.as_tensor(losses))
     return histogram
 
 
@@ -63,7 +63,7 @@ def test_histograms_of_parts_in_any_order_add_up(seed, parts):
     order = torch.randperm(200, generator=torch.Generator().manual_seed(seed))
     together = empty_histogram(3)
     for index in order.tensor_split(parts):
-        add_losses(together, losses[index], labels[index])
+        add_losses(together, labels[index], losses[index])
     assert together.equal(whole)
 
 
@@ -92,7 +92,7 @@ def test_any_float_is_binned(dtype):
 
 def test_few_losses_are_points_themselves():
     losses, labels = drawn(40)
-    points = points_of_losses(torch.as_tensor(losses), torch.as_tensor(labels))
+    points = points_of_losses(torch.as_tensor(labels), torch.as_tensor(losses))
     want = [np.sort(losses[labels[:, k] == side, k]) for side in (0, 1) for k in range(4)]
     np.testing.assert_array_equal(points.value, np.concatenate(want))
     assert points.length.tolist() == [len(part) for part in want]
@@ -104,7 +104,7 @@ def test_groups_hold_every_problem_once_with_all_its_points(monkeypatch):
     monkeypatch.setattr("balancemix.labels.histogram._GROUP", 100)  # many groups
     losses, labels = drawn(60, 9)
     labels[:, 3] = 0  # a problem without points
-    points = points_of_losses(torch.as_tensor(losses), torch.as_tensor(labels))
+    points = points_of_losses(torch.as_tensor(labels), torch.as_tensor(losses))
     parts = points.value.split(points.length.tolist())
     seen = []
     for index, value, count, spread in points.groups():

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
-from balancemix.labels.mixtures import Guard, Mixtures, clean_probability, fit_mixtures
+from balancemix.labels.mixtures import (
+    Guard,
+    Mixtures,
+    _histogram,
+    clean_probability,
+    fit_losses,
+    fit_mixtures,
+    label_loss,
+)
 from tests.reference import balancemix as reference
 
 EXACT, BINNED, LARGE = 900, 3_000, 20_000  # up to 1,024 rows every loss is a point of its own
@@ -55,7 +63,11 @@ LOSSES = {
 def column(losses, dtype=torch.float64):
     """One class, all of it given positive."""
     losses = torch.as_tensor(losses, dtype=dtype)[:, None]
-    return losses, torch.ones_like(losses)
+    return torch.ones_like(losses), losses
+
+
+def clean_of_losses(given, losses, **options):
+    return fit_losses(given, losses, **options).posterior(given, losses)
 
 
 def ordered(G):
@@ -74,7 +86,7 @@ def plain(G, losses):
 
 def assert_agrees(losses, *, decisions=1.0, atol=1e-3, rtol=1e-3):
     G = reference.mixture(losses)
-    ours = fit_mixtures(*column(losses))
+    ours = fit_losses(*column(losses))
     assert ours.guard.tolist() == [[Guard.FEW], [Guard.FITTED]]
     share, mean, variance = ordered(G)
     np.testing.assert_allclose(ours.share[1, 0], share, rtol=rtol)
@@ -82,7 +94,7 @@ def assert_agrees(losses, *, decisions=1.0, atol=1e-3, rtol=1e-3):
     np.testing.assert_allclose(ours.variance[1, 0], variance, rtol=3 * rtol)
 
     got = ours.posterior(*column(losses))[:, 0].numpy()
-    assert np.array_equal(clean_probability(*column(losses))[:, 0], got)
+    assert np.array_equal(clean_of_losses(*column(losses))[:, 0], got)
     want = G.predict_proba(losses[:, None])[:, G.means_[:, 0].argmin()]
     free = plain(G, losses)
     assert free.mean() > 0.5
@@ -124,7 +136,7 @@ def test_a_few_separated_losses_agree_with_sklearn(kind, seed, n):
 def test_sklearn_started_from_our_fit_stays_there(kind, seed, n):
     """Few overlapping losses have several optima; ours must be one of them."""
     losses = LOSSES[kind](n, seed)
-    ours = fit_mixtures(*column(losses))
+    ours = fit_losses(*column(losses))
     assert ours.guard[1, 0] == Guard.FITTED
     G = GaussianMixture(
         2,
@@ -142,7 +154,7 @@ def test_sklearn_started_from_our_fit_stays_there(kind, seed, n):
 
 @pytest.mark.parametrize("n", [EXACT, BINNED])
 def test_a_separated_mixture_is_recovered(n):
-    mixtures = fit_mixtures(*column(LOSSES["separated"](n)))
+    mixtures = fit_losses(*column(LOSSES["separated"](n)))
     np.testing.assert_allclose(mixtures.share[1, 0], [0.7, 0.3], atol=1e-3)
     np.testing.assert_allclose(mixtures.mean[1, 0], [0.1, 3], rtol=0.03)
     np.testing.assert_allclose(mixtures.variance[1, 0].sqrt(), [0.03, 0.5], rtol=0.1)
@@ -155,7 +167,7 @@ def test_all_mixtures_of_a_matrix_agree_with_equations_6_to_8(n):
     Y = np.where(rng.random((n, 3)) < 0.15, ~truth, truth).astype(np.uint8)
     f = 1 / (1 + np.exp(-rng.normal(np.where(truth, 3, -3), 0.7)))
     losses = np.where(Y, -np.log(f), -np.log(1 - f))
-    got = clean_probability(torch.tensor(losses), torch.tensor(Y)).numpy()
+    got = clean_of_losses(torch.tensor(Y), torch.tensor(losses)).numpy()
     want = reference.clean_probability(f, Y)
     np.testing.assert_allclose(got, want, atol=2e-3)
     assert ((got > 0.5) == (want > 0.5)).mean() >= 0.999
@@ -165,8 +177,8 @@ def test_all_mixtures_of_a_matrix_agree_with_equations_6_to_8(n):
 @pytest.mark.parametrize("n", [EXACT, BINNED])
 def test_float32_and_float64_decide_alike(n, dtype):
     losses = LOSSES["of a classifier"](n)
-    exact = clean_probability(*column(losses))
-    got = clean_probability(*column(losses, dtype))
+    exact = clean_of_losses(*column(losses))
+    got = clean_of_losses(*column(losses, dtype))
     assert got.dtype == dtype
     torch.testing.assert_close(got.double(), exact, atol=1e-3, rtol=0)
 
@@ -176,11 +188,11 @@ def test_sides_and_classes_are_independent(n):
     rng = np.random.default_rng(0)
     labels = torch.tensor((rng.random((n, 3)) < 0.4).astype(np.uint8))
     losses = torch.tensor(LOSSES["of a classifier"](3 * n)[rng.permutation(3 * n)].reshape(n, 3))
-    before = clean_probability(losses, labels)
+    before = clean_of_losses(labels, losses)
     changed = losses.clone()
     others = (labels == 0) | (torch.arange(3) != 1)
     changed[others] = changed[others].square() + 0.2
-    after = clean_probability(changed, labels)
+    after = clean_of_losses(labels, changed)
     torch.testing.assert_close(after[~others], before[~others], rtol=0, atol=1e-9)
     assert not torch.allclose(after[others], before[others])
 
@@ -189,23 +201,23 @@ def test_sides_and_classes_are_independent(n):
 def test_the_order_of_rows_does_not_matter(n):
     losses = torch.tensor(LOSSES["of a classifier"](n))
     order = torch.randperm(n, generator=torch.Generator().manual_seed(0))
-    before = clean_probability(*column(losses))
-    torch.testing.assert_close(clean_probability(*column(losses[order])), before[order])
+    before = clean_of_losses(*column(losses))
+    torch.testing.assert_close(clean_of_losses(*column(losses[order])), before[order])
 
 
 @pytest.mark.parametrize("n", [200, 1_500])
 def test_the_scale_of_losses_does_not_matter(n):
     losses = LOSSES["of a classifier"](n)
-    before = clean_probability(*column(losses))
-    torch.testing.assert_close(clean_probability(*column(losses * 4)), before)
+    before = clean_of_losses(*column(losses))
+    torch.testing.assert_close(clean_of_losses(*column(losses * 4)), before)
 
 
 def guard_of(losses, labels=None, **options):
     """Fit one class; return the guard of each side, having seen that guarded labels are clean."""
-    losses, ones = column(losses)
+    ones, losses = column(losses)
     labels = ones if labels is None else torch.tensor(labels)[:, None]
-    mixtures = fit_mixtures(losses, labels, **options)
-    clean = mixtures.posterior(losses, labels)
+    mixtures = fit_losses(labels, losses, **options)
+    clean = mixtures.posterior(labels, losses)
     assert clean.isfinite().all()
     for side, guard in enumerate(mixtures.guard[:, 0].tolist()):
         own = (labels > 0) == bool(side)
@@ -255,7 +267,7 @@ def test_one_label_is_clean_even_if_it_may_be_judged(fewest):
 def test_losses_of_exactly_zero_are_clean_beside_large_ones(repeat):
     losses = np.array([0.0] * 15 + [1.0, 1.1, 0.9, 1.05, 1.2])
     losses = np.tile(losses, repeat)
-    clean = clean_probability(*column(losses))[:, 0].numpy()
+    clean = clean_of_losses(*column(losses))[:, 0].numpy()
     assert (clean[losses == 0] > 0.99).all()
     assert (clean[losses > 0] < 0.01).all()
 
@@ -263,7 +275,7 @@ def test_losses_of_exactly_zero_are_clean_beside_large_ones(repeat):
 @pytest.mark.parametrize("repeat", [1, 100])
 def test_a_component_of_equal_losses_keeps_a_millionth_of_the_variance(repeat):
     losses = np.array(([0.0] * 15 + [1.0, 1.1, 0.9, 1.05, 1.2]) * repeat)
-    variance = fit_mixtures(*column(losses)).variance[1, 0] / losses.var()
+    variance = fit_losses(*column(losses)).variance[1, 0] / losses.var()
     np.testing.assert_allclose(variance[0], 1e-6, rtol=1e-3)
     assert variance[1] > 1e-3
 
@@ -273,19 +285,19 @@ def test_a_spread_beyond_arithmetic_is_all_clean():
 
 
 def test_a_loss_beyond_the_bins_is_held_at_the_last():
-    losses, labels = column(([0.1, 0.2, 0.15] * 5 + [1e200, 1e201]) * 100)
-    mixtures = fit_mixtures(losses, labels)
+    labels, losses = column(([0.1, 0.2, 0.15] * 5 + [1e200, 1e201]) * 100)
+    mixtures = fit_losses(labels, losses)
     assert mixtures.guard[1, 0] == Guard.FITTED
     np.testing.assert_allclose(mixtures.mean[1, 0], [0.15, 256], rtol=0.01)
-    assert ((mixtures.posterior(losses, labels) > 0.5) == (losses < 1)).all()
+    assert ((mixtures.posterior(labels, losses) > 0.5) == (losses < 1)).all()
 
 
 @pytest.mark.parametrize("repeat", [1, 100])
 @pytest.mark.parametrize("huge", [1e4, 1e10, 1e30])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_huge_spread_gives_probabilities(dtype, huge, repeat):
-    losses, labels = column([1e-7, 0.2, 0.15] * 5 * repeat + [huge] * 5 * repeat, dtype)
-    clean = clean_probability(losses, labels)
+    labels, losses = column([1e-7, 0.2, 0.15] * 5 * repeat + [huge] * 5 * repeat, dtype)
+    clean = clean_of_losses(labels, losses)
     assert clean.isfinite().all()
     assert (clean[losses < 1] > 0.5).all()
 
@@ -295,7 +307,7 @@ def test_a_lone_far_loss_is_judged_alike_whatever_the_rounding():
     for n in range(10, 120):
         rng = np.random.default_rng(n)
         losses = np.append(np.abs(rng.normal(0.1, 0.02, n - 1)), 0.3)  # ten deviations away
-        if clean_probability(*column(losses))[-1] > 0.5:
+        if clean_of_losses(*column(losses))[-1] > 0.5:
             unlike.append(n)
     assert not unlike
 
@@ -307,15 +319,15 @@ def test_what_is_no_loss_is_refused_by_row_and_class(value, n):
     losses[17, 2] = value
     labels = torch.zeros(n, 3)
     with pytest.raises(ValueError, match=r"row 17, class 2"):
-        fit_mixtures(losses, labels)
+        fit_losses(labels, losses)
     with pytest.raises(ValueError, match=r"row 17, class kite"):
-        clean_probability(losses, labels, classes=["car", "dog", "kite"])
+        clean_of_losses(labels, losses, classes=["car", "dog", "kite"])
 
 
 @pytest.mark.parametrize("shape", [(20,), (20, 3), (19, 2)])
 def test_losses_and_labels_of_different_shape_are_refused(shape):
     with pytest.raises(ValueError, match="N×K"):
-        fit_mixtures(torch.rand(20, 2), torch.zeros(shape))
+        fit_losses(torch.zeros(shape), torch.rand(20, 2))
 
 
 ANY_LOSS = st.one_of(
@@ -331,9 +343,9 @@ ANY_LOSS = st.one_of(
     st.sampled_from([1, 30]),
 )
 def test_clean_probability_never_increases_with_the_loss(values, fit, dtype, repeat):
-    losses, labels = column(values * repeat, dtype)
-    mixtures = fit_mixtures(losses, labels, fit=fit, fewest=2)
-    curves = [(losses[:, 0], mixtures.posterior(losses, labels)[:, 0])]
+    labels, losses = column(values * repeat, dtype)
+    mixtures = fit_losses(labels, losses, fit=fit, fewest=2)
+    curves = [(losses[:, 0], mixtures.posterior(labels, losses)[:, 0])]
     if dtype == torch.float64:  # also between and beyond the losses of the fit
         ladder = torch.cat([torch.linspace(0, 25, 500), torch.logspace(-8, 1.4, 500)])
         curves.append((ladder, mixtures.posterior(*column(ladder))[:, 0]))
@@ -349,7 +361,7 @@ def test_clean_probability_never_increases_within_a_class_and_side_of_a_matrix(s
     rng = np.random.default_rng(seed)
     labels = torch.tensor((rng.random((n, 3)) < 0.3).astype(np.uint8))
     losses = torch.tensor(rng.lognormal(-1, 1.5, (n, 3)), dtype=torch.float32)
-    clean = clean_probability(losses, labels)
+    clean = clean_of_losses(labels, losses)
     for k in range(3):
         for side in (0, 1):
             own = labels[:, k] == side
@@ -397,7 +409,7 @@ def test_dividemix_agrees_with_sklearn_on_scaled_losses(kind, n):
         warnings.simplefilter("ignore", ConvergenceWarning)  # ten steps are all it gets
         G = reference.mixture(scaled, reg_covar=5e-4, max_iter=10, tol=1e-2)
     want = G.predict_proba(scaled[:, None])[:, G.means_[:, 0].argmin()]
-    got = clean_probability(*column(losses), fit="dividemix")[:, 0].numpy()
+    got = clean_of_losses(*column(losses), fit="dividemix")[:, 0].numpy()
     free = plain(G, scaled)
     assert ((got > 0.5) == (want > 0.5))[free].mean() >= 0.999
 
@@ -405,15 +417,15 @@ def test_dividemix_agrees_with_sklearn_on_scaled_losses(kind, n):
 def test_dividemix_keeps_variances_wide():
     losses = LOSSES["separated"](EXACT)
     scale = losses.max() - losses.min()
-    wide = fit_mixtures(*column(losses), fit="dividemix")
+    wide = fit_losses(*column(losses), fit="dividemix")
     assert (wide.variance[1, 0] >= 5e-4 * scale**2).all()
-    assert wide.variance[1, 0, 0] > fit_mixtures(*column(losses)).variance[1, 0, 0]
+    assert wide.variance[1, 0, 0] > fit_losses(*column(losses)).variance[1, 0, 0]
 
 
 @pytest.mark.parametrize("n", [EXACT, BINNED])
 def test_components_closer_than_the_separation_are_not_judged(n):
     losses = LOSSES["overlapping"](n)
-    fitted = fit_mixtures(*column(losses))
+    fitted = fit_losses(*column(losses))
     apart = float(fitted.mean[1, 0].diff() / fitted.variance[1, 0].sqrt().sum())
     assert guard_of(losses)[1] == Guard.FITTED
     assert guard_of(losses, separation=0.99 * apart)[1] == Guard.FITTED
@@ -422,13 +434,13 @@ def test_components_closer_than_the_separation_are_not_judged(n):
 
 def test_separation_leaves_separated_mixtures_as_they_are():
     losses = column(LOSSES["separated"](EXACT))
-    assert clean_probability(*losses, separation=0.5).equal(clean_probability(*losses))
+    assert clean_of_losses(*losses, separation=0.5).equal(clean_of_losses(*losses))
 
 
 def test_fitting_leaves_its_inputs_alone():
-    losses, labels = column(LOSSES["separated"](50))
+    labels, losses = column(LOSSES["separated"](50))
     kept = losses.clone(), labels.clone()
-    clean_probability(losses, labels)
+    clean_of_losses(labels, losses)
     assert losses.equal(kept[0])
     assert labels.equal(kept[1])
 
@@ -439,8 +451,48 @@ def test_a_component_without_a_label_to_its_name_is_not_used(fit):
     generator = torch.Generator().manual_seed(0)
     losses = (1 + 0.1 * torch.randn(12, 400, generator=generator)).abs()
     given = torch.ones(12, 400)
-    mixtures = fit_mixtures(losses, given, fit=fit)
+    mixtures = fit_losses(given, losses, fit=fit)
     guard = mixtures.guard[1]
     assert set(guard.tolist()) == {Guard.FITTED, Guard.EMPTY}
     assert (12 * mixtures.share[1][guard == Guard.FITTED] > 1 - 1e-5).all()
-    assert (mixtures.posterior(losses, given)[:, guard == Guard.EMPTY] == 1).all()
+    assert (mixtures.posterior(given, losses)[:, guard == Guard.EMPTY] == 1).all()
+
+
+@pytest.mark.parametrize("n", [BINNED // 4, 70_000])
+@pytest.mark.parametrize("fit", ["raw", "dividemix"])
+def test_mixtures_of_confidence_are_those_of_its_losses(n, fit):
+    """Of few rows, and of more than are looked at together."""
+    generator = torch.Generator().manual_seed(0)
+    labels = (torch.rand(n, 2, generator=generator) < 0.3).to(torch.int8)
+    confidence = torch.where(torch.rand(n, 2, generator=generator) < 0.1, 1 - labels, labels)
+    confidence = (4 * confidence - 2 + torch.randn(n, 2, generator=generator)).sigmoid()
+    losses = label_loss(labels, confidence)
+    got, expected = fit_mixtures(labels, confidence, fit=fit), fit_losses(labels, losses, fit=fit)
+    for part, other in zip(vars(got).values(), vars(expected).values(), strict=True):
+        assert part.equal(other)
+    clean = clean_probability(labels, confidence, fit=fit)
+    assert clean.equal(expected.posterior(labels, losses))
+    assert (clean > 0.5).any()
+    assert (clean < 0.5).any()
+
+
+def test_no_rows_are_all_clean():
+    assert (fit_mixtures(torch.zeros(0, 3), torch.zeros(0, 3)).guard == Guard.FEW).all()
+
+
+def test_more_rows_than_a_bin_can_count_are_refused():
+    with pytest.raises(ValueError, match="more than the"):
+        _histogram(2**28 + 1, 1, torch.device("cpu"), [])
+
+
+@pytest.mark.parametrize("value", [torch.nan, -0.1, 1.1])
+def test_what_is_no_confidence_is_refused(value):
+    confidence = torch.full((30, 2), 0.5)
+    confidence[7, 1] = value
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        clean_probability(torch.zeros(30, 2), confidence)
+
+
+def test_what_is_no_label_is_refused():
+    with pytest.raises(ValueError, match="0, 1 or −1"):
+        clean_probability(torch.full((30, 2), 0.5), torch.zeros(30, 2))

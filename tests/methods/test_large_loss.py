@@ -41,7 +41,7 @@ def test_a_batch_equals_the_published_steps(scheme, t, delta):
     assert got.item() == pytest.approx(want.sum() / 16, rel=1e-6)
     if scheme == "LL-Cp":
         method.end_epoch()
-        written = (method.table.target != method.table.given).nonzero()
+        written = (method.table.whole().target != method.table.given).nonzero()
         assert [tuple(place) for place in written.tolist()] == sorted(kept)
     else:
         np.testing.assert_allclose(method.criterion(logits, labels.double()).numpy(), want)
@@ -144,7 +144,7 @@ def test_ll_cp_corrects_the_larger_of_two_mixed_rows():
     _, kept = reference.large_loss(z, y, 2, 10.0, "LL-Cp")
     method.loss(Echo(), logits, torch.arange(8))
     method.end_epoch()
-    written = (method.table.target != method.table.given).nonzero()
+    written = (method.table.whole().target != method.table.given).nonzero()
     assert [tuple(place) for place in written.tolist()] == sorted(kept)
     assert kept
 
@@ -158,15 +158,15 @@ def test_corrections_stay_and_add_up_and_leave_given_labels_alone():
     targets, facts = [], []
     for _ in range(5):
         facts.append(training.epoch())
-        targets.append(training.method.table.target)
+        targets.append(training.method.table.whole().target)
     assert targets[0].equal(labels.float())
     for before, after in itertools.pairwise(targets):
         assert (after >= before).all()
     table = training.method.table
-    assert table.given.equal(labels)
-    changed = table.target != labels
+    assert table.given.equal(labels.to(torch.int8))
+    changed = table.whole().target != labels
     assert changed.any()
-    assert (table.status[changed] == Status.RELABELLED).all()
+    assert (table.status[changed] == Status.PRESENT).all()
     assert (table.status[~changed] == Status.CLEAN).all()
     assert facts[-1]["flipped"] == pytest.approx(float(changed.float().mean()))
 
@@ -180,7 +180,7 @@ def test_corrections_of_all_processes_come_together(monkeypatch):
     monkeypatch.setattr(processes, "sum_over_processes", lambda found: found + elsewhere)
     method.loss(Echo(), logits[:8], torch.arange(8))
     method.end_epoch()
-    changed = method.table.target != labels
+    changed = method.table.whole().target != labels
     assert changed[15].sum() == 1
     assert changed[:8].sum() == math.ceil(80 * 0.05) - 1
 

@@ -10,11 +10,14 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 from balancemix import processes
+from balancemix.errors import InputError
 from balancemix.labels.mixtures import Mixtures
 from balancemix.labels.table import Status
-from balancemix.methods import BCE, METHODS, BalanceMix, Mixup
+from balancemix.methods import BCE, METHODS, BalanceMix, Method, Mixup
+from balancemix.methods.base import Batch, Request
 from balancemix.methods.mixing import draw_lambda
 from balancemix.models.classifier import evaluating
+from balancemix.processes import Part
 from balancemix.training.predict import predict, predict_logits
 from tests.reference import balancemix as reference
 
@@ -29,6 +32,8 @@ TINY = {
     "coteaching": {"warmup": 1},
     "t-estimator": {"warmup": 1, "fewest": 4},
 }
+
+RELIABILITY = np.array([0, 1, 1, 2, 2, 0])  # the reference's codes, C, R and U, of ours
 
 # The settings at which a method is BCE.
 AS_BCE = {
@@ -119,7 +124,8 @@ class Training:
         self.losses = []
 
     def epoch(self):
-        rows = Rows(self.x, self.method.views if self.views else 1)
+        request = self.method.request()
+        rows = Rows(self.x, request.views if self.views else 1)
         self.model.train()
         for x, index in DataLoader(rows, batch_sampler=self.method.batches(SIZE)):
             loss = self.method.loss(self.model, x, index)
@@ -127,10 +133,11 @@ class Training:
             self.optimiser.step()
             self.optimiser.zero_grad()
             self.losses.append(loss.item())
-        confidence = None
-        if self.method.needs_confidence:
-            confidence = predict(self.method.witness(self.model), Rows(self.x))
-        return self.method.end_epoch(confidence)
+        return self.method.end_epoch(*(self.confidence() if request.passes else ()))
+
+    def confidence(self):
+        """Each member's, on plain rows."""
+        return [predict(member, Rows(self.x)) for member in self.method.members(self.model)]
 
     def run(self, epochs=EPOCHS):
         for _ in range(epochs):
@@ -158,6 +165,22 @@ def same(a, b):
 # The contract.
 
 
+def test_a_method_that_overrides_loss_is_told_what_to_override():
+    class Old(Method):
+        def loss(self, model, x, index):
+            return super().loss(model, x, index)
+
+    with pytest.raises(InputError, match=r"Old\.loss: is final; override batch_loss"):
+        Old().start(make_data()[1], 1)
+
+
+def test_unknown_labels_are_refused():
+    labels = make_data()[1].to(torch.int8)
+    labels[3, 2] = -1
+    with pytest.raises(ValueError, match="unknown"):
+        BCE().start(labels, 1)
+
+
 @every_method
 def test_loss_is_a_finite_scalar_with_gradients_in_every_epoch(name):
     x, labels = make_data()
@@ -183,17 +206,17 @@ def test_given_labels_and_the_callers_tensors_are_untouched(name):
     training = Training(make_method(name, labels), x).run()
     assert x.equal(kept_x)
     assert labels.equal(kept_labels)
-    assert training.method.table.given.equal(kept_labels)
+    assert training.method.table.given.equal(kept_labels.to(torch.int8))
 
     index = torch.arange(2 * SIZE)
     batch, kept_batch = x[index], x[index].clone()
-    confidence = predict(training.method.witness(training.model), Rows(x))
-    kept_confidence = confidence.clone()
+    confidence = training.confidence()
+    kept_confidence = copy.deepcopy(confidence)
     training.method.loss(training.model, batch, index)
-    training.method.end_epoch(confidence)
+    training.method.end_epoch(*confidence)
     assert batch.equal(kept_batch)
     assert index.equal(torch.arange(2 * SIZE))
-    assert confidence.equal(kept_confidence)
+    assert all(one.equal(kept) for one, kept in zip(confidence, kept_confidence, strict=True))
 
 
 @every_method
@@ -254,7 +277,7 @@ def test_bce_setting_equals_bce_bit_for_bit(name, options):
     plain = trained("bce")
     alike = Training(METHODS[name](**options).start(labels, EPOCHS), x).run()
     if name == "coteaching":  # to rounding; its loss is the sum over its peers
-        one = alike.method.deliver(alike.model.state_dict())
+        one = alike.method.members(alike.model)[0].state_dict()
         torch.testing.assert_close(dict(one), dict(plain.model.state_dict()))
         assert alike.losses == pytest.approx([2 * loss for loss in plain.losses])
         return
@@ -386,7 +409,6 @@ def test_each_switch_alone_changes_the_result(switch, mode):
         {"mode": "online"},
         {"mode": "paper"},
         {"trust_positives": True},
-        {"relabel_weight": "confidence"},
         {"mixture": "dividemix"},
         {"score": "positive-mean"},
         {"power": 10.0},
@@ -436,9 +458,9 @@ def test_views_are_wanted_once_the_warm_up_is_over(mode):
     training = Training(method, make_data()[0])
     wanted = []
     for _ in range(EPOCHS):
-        wanted.append((training.method.views, training.method.needs_views))
+        wanted.append(training.method.request())
         training.epoch()
-    assert wanted == [(1, False), (1, False), (2, True)]
+    assert wanted == [Request(1, (0,)), Request(1, (0,)), Request(2, (0, 2))]
 
 
 def test_mode_epoch_wants_views_at_the_end_of_the_warm_up_and_after():
@@ -446,9 +468,9 @@ def test_mode_epoch_wants_views_at_the_end_of_the_warm_up_and_after():
     training = Training(method, make_data()[0])
     wanted = []
     for _ in range(EPOCHS):
-        wanted.append((method.views, method.confidence_views, method.needs_views))
+        wanted.append(method.request())
         training.epoch()
-    assert wanted == [(1, 0, False), (1, 2, False), (1, 2, False)]
+    assert wanted == [Request(1, (0,)), Request(1, (2,)), Request(1, (2,))]
 
 
 def test_labels_are_judged_from_the_last_epoch_of_the_warm_up_on():
@@ -456,8 +478,8 @@ def test_labels_are_judged_from_the_last_epoch_of_the_warm_up_on():
     training = Training(make_method("balancemix", labels, warmup=2), x)
     training.epoch()
     assert training.method.mixtures is None
-    assert training.method.table.weight.equal(torch.ones(N, K))
-    assert training.method.table.target.equal(labels.float())
+    assert training.method.table.whole().weight.equal(torch.ones(N, K))
+    assert training.method.table.whole().target.equal(labels.float())
     training.epoch()
     assert training.method.mixtures is not None
     assert (training.method.table.status != Status.CLEAN).any()
@@ -528,7 +550,7 @@ def known_case(**options):
     generator = torch.Generator().manual_seed(2)
     clean = torch.rand(N, K, generator=generator)
     clean[7] = 0.9  # a row of which nothing is doubted
-    method.table.clean = clean
+    method.table.write(slice(None), Status.CLEAN, clean)
     method.mixtures, method.epoch = some_mixtures(), 1
     index = torch.tensor([7, 30, 2, 19, 5, 30, 11, 26])  # row 30 is mixed with another one's 30
     return method, make_model(norm=False, seed=3), x, index
@@ -536,7 +558,7 @@ def known_case(**options):
 
 def refined(method, model, views, index):
     """The reference's labels, reliability, P(clean) and weights of a batch."""
-    Y, p_G = method.table.given[index].numpy(), method.table.clean[index].numpy()
+    Y, p_G = method.table.given[index].numpy(), method.table.clean[index].float().numpy()
     f_1, f_2 = (np.array([confidence_of(model)(row) for row in view]) for view in views)
     labels, reliability = reference.refine(Y, p_G, f_1, f_2, method.epsilon)
     weight = np.where(reliability == reference.U, p_G, 1)
@@ -561,12 +583,12 @@ def test_paper_mode_loss_equals_equation_10(views, pairs):
 @pytest.mark.parametrize("pairs", [1, 4])
 def test_online_loss_is_equation_10_with_minority_labels_of_the_table(pairs):
     method, model, x, index = known_case(mode="online", lambda_per="pair" if pairs > 1 else "batch")
-    target = method.table.target
-    target[index[4:]] = 1 - target[index[4:]]  # as if all of them had been re-labelled
-    method.table.target = target
+    given = method.table.given[index[4:]]  # as if all of them had been re-labelled
+    method.table.write(index[4:], torch.where(given > 0, Status.ABSENT, Status.PRESENT))
+    assert (method.table.whole().target[index[4:]] != given).all()
     first, second = x[index], x[index] + 0.5
     Y, reliability, p_G, _ = refined(method, model, (first, second), index)
-    Y[4:] = method.table.target[index[4:]].numpy()
+    Y[4:] = method.table.whole().target[index[4:]].numpy()
     lam = lambda_of(method, pairs) if pairs > 1 else [lambda_of(method)] * 4
     want = reference.loss(
         confidence_of(model), first[:4], Y[:4], first[4:], Y[4:], lam, reliability[:4], p_G[:4]
@@ -613,8 +635,8 @@ def test_epoch_mode_equals_equations_2_to_10_from_confidences_to_loss(pairs):
     method.end_epoch(torch.tensor(f), torch.tensor((f_1 + f_2) / 2))
     p_G = reference.clean_probability(f.astype(float), labels)
     Y, reliability = reference.refine(labels, p_G, f_1, f_2, 0.9)
-    np.testing.assert_array_equal(method.table.status, reliability)
-    np.testing.assert_array_equal(method.table.target, Y)
+    np.testing.assert_array_equal(RELIABILITY[method.table.status], reliability)
+    np.testing.assert_array_equal(method.table.whole().target, Y)
     doubted = p_G <= 0.5
     np.testing.assert_allclose(method.table.clean[doubted], p_G[doubted], atol=0.004)
     np.testing.assert_allclose(
@@ -640,12 +662,13 @@ def test_reliability_and_weights_come_from_the_random_row_alone(mode):
         """The loss when the P(clean) of the ambiguous labels of `rows` is halved."""
         method, model, x, index = known_case(mode=mode, epsilon=1.0, **options)
         index = torch.tensor([7, 30, 2, 19, 5, 31, 11, 26])
-        clean = method.table.clean
+        clean = method.table.clean.float()
         if rows is not None:
             clean[index[rows]] = (
                 torch.where(clean[index[rows]] > 0.5, 1.0, 0.5) * clean[index[rows]]
             )
-        method.table.clean, method.table.weight = clean, torch.where(clean > 0.5, 1.0, clean)
+        status = torch.where(clean > 0.5, Status.CLEAN, Status.AMBIGUOUS)
+        method.table.write(slice(None), status, clean)
         return method.loss(model, x[index], index)
 
     first, second = slice(0, 4), slice(4, 8)
@@ -656,7 +679,7 @@ def test_reliability_and_weights_come_from_the_random_row_alone(mode):
 
 def test_a_partner_permuted_within_the_batch_brings_labels_but_no_weights():
     method, model, x, index = known_case(minority=False, mode="epoch")
-    method.table.weight = method.table.clean
+    method.table.write(slice(None), Status.AMBIGUOUS)
     known = torch.Generator()
     known.set_state(method.generator.get_state())
     partner = torch.randperm(8, generator=known).numpy()
@@ -677,51 +700,59 @@ def echo_case(**options):
     labels = torch.tensor([[0, 1, 0, 1, 1]] * N)
     kept = {"warmup": 0, "epsilon": 0.8, "mode": "paper"}
     method = BalanceMix(**kept | options).start(labels, EPOCHS)
-    method.table.clean = torch.tensor([[0.1, 0.2, 0.3, 0.9, 0.4]]).repeat(N, 1)
+    clean = torch.tensor([[0.1, 0.2, 0.3, 0.9, 0.4]]).expand(N, -1)
+    method.table.write(slice(None), Status.CLEAN, clean)
     method.mixtures, method.epoch = some_mixtures(), 1
     return method
+
+
+def managed(method, model, x, index):
+    """Target and weight of a batch, decided by its views."""
+    views = [x] if isinstance(x, torch.Tensor) else x
+    batch = Batch(views, index, Part(len(index)))
+    return method.managed(model, batch, *method.table.rows(index))
 
 
 def test_re_labelling_goes_by_the_mean_of_both_views():
     method = echo_case()
     first = torch.tensor([[0.99, 0.01, 0.99, 0.01, 0.99]])
     second = torch.tensor([[0.70, 0.30, 0.55, 0.01, 0.90]])  # means 0.845, 0.155, 0.77, 0.01, 0.945
-    target, weight = method.refine(Echo(), [first.logit(), second.logit()], torch.tensor([0]))
+    target, weight = managed(method, Echo(), [first.logit(), second.logit()], torch.tensor([0]))
     assert target.tolist() == [[1, 0, 0, 1, 1]]
     torch.testing.assert_close(weight, torch.tensor([[1, 1, 0.3, 1, 1]]), rtol=0.004, atol=0)
 
 
 def test_a_single_view_decides_alone():
     view = torch.tensor([[0.99, 0.01, 0.55, 0.01, 0.5]])
-    target, weight = echo_case().refine(Echo(), view.logit(), torch.tensor([0]))
+    target, weight = managed(echo_case(), Echo(), view.logit(), torch.tensor([0]))
     assert target.tolist() == [[1, 0, 0, 1, 1]]
     torch.testing.assert_close(weight, torch.tensor([[1, 1, 0.3, 1, 0.4]]), rtol=0.004, atol=0)
 
 
 def test_more_than_two_views_are_averaged_too():
     views = [torch.full((1, K), p).logit() for p in (0.99, 0.99, 0.2)]  # mean 0.727
-    target, _ = echo_case(epsilon=0.75).refine(Echo(), views, torch.tensor([0]))
+    target, _ = managed(echo_case(epsilon=0.75), Echo(), views, torch.tensor([0]))
     assert target.tolist() == [[0, 1, 0, 1, 1]]
-    target, _ = echo_case(epsilon=0.7).refine(Echo(), views, torch.tensor([0]))
+    target, _ = managed(echo_case(epsilon=0.7), Echo(), views, torch.tensor([0]))
     assert target.tolist() == [[1, 1, 1, 1, 1]]
 
 
 def test_refined_labels_last_for_the_step_only():
     method = echo_case()
-    kept = {name: tensor.clone() for name, tensor in method.table.matrices().items()}
-    method.refine(Echo(), torch.full((2, K), 5.0), torch.tensor([0, 1]))
-    assert same(method.table.matrices(), kept)
+    kept = method.table.state_dict()
+    managed(method, Echo(), torch.full((2, K), 5.0), torch.tensor([0, 1]))
+    assert same(method.table.state_dict(), kept)
 
 
 def test_rows_without_doubted_labels_are_not_forwarded():
     method, shown = echo_case(), []
     even = (torch.arange(N) % 2 == 0)[:, None]
-    method.table.clean = torch.where(even, 0.9, method.table.clean)
+    method.table.write(slice(None), Status.CLEAN, torch.where(even, 0.9, method.table.clean))
     model = Echo()
     model.register_forward_hook(lambda module, inputs, output: shown.append(len(output)))
     views = [torch.zeros(6, K), torch.zeros(6, K)]
-    method.refine(model, views, torch.arange(6))
-    method.refine(model, views, torch.tensor([0, 2, 4, 6, 8, 10]))
+    managed(method, model, views, torch.arange(6))
+    managed(method, model, views, torch.tensor([0, 2, 4, 6, 8, 10]))
     assert shown == [6]  # two views of three rows, then none
 
 
@@ -730,9 +761,9 @@ def test_re_labelling_off_leaves_clean_and_ambiguous_labels(mode):
     x, labels = make_data()
     method = make_method("balancemix", labels, relabel=False, mode=mode)
     training = Training(method, x, views=True).run()
-    assert method.views == 1
-    assert method.table.target.equal(labels.float())
-    assert not (method.table.status == Status.RELABELLED).any()
+    assert method.request().views == 1
+    assert method.table.whole().target.equal(labels.float())
+    assert not torch.isin(method.table.status, torch.tensor([Status.PRESENT, Status.ABSENT])).any()
     assert (training.method.table.status == Status.AMBIGUOUS).any()
 
 
@@ -744,8 +775,8 @@ def test_trusted_positives_are_never_doubted():
     assert (doubting.clean[positive] <= 0.5).any()
     assert (table.clean[positive] == 1).all()
     assert (table.status[positive] == Status.CLEAN).all()
-    assert (table.target[positive] == 1).all()
-    assert (table.weight[positive] == 1).all()
+    assert (table.whole().target[positive] == 1).all()
+    assert (table.whole().weight[positive] == 1).all()
     assert (table.status[~positive] != Status.CLEAN).any()
 
 
@@ -754,7 +785,9 @@ def test_facts_count_what_the_table_says():
     facts, table = training.epoch(), training.method.table
     shares = [facts[name] for name in ("clean", "relabelled", "ambiguous")]
     assert sum(shares) == pytest.approx(1)
-    assert facts["flipped"] == pytest.approx(float((table.target != table.given).double().mean()))
+    assert facts["flipped"] == pytest.approx(
+        float((table.whole().target != table.given).double().mean())
+    )
     assert 0 < facts["flipped"] <= facts["relabelled"]
     assert 0 < facts["effective_rows"] <= 1
 
@@ -791,7 +824,7 @@ def test_views_leave_buffers_modes_and_random_state_unchanged(make):
     model = make()
     buffers, modes = snapshot(model), [module.training for module in model.modules()]
     state = torch.get_rng_state()
-    target, _ = method.refine(model, [x[index], x[index] + 0.5], index)
+    target, _ = managed(method, model, [x[index], x[index] + 0.5], index)
     assert same(snapshot(model), buffers)
     assert [module.training for module in model.modules()] == modes
     assert torch.get_rng_state().equal(state)
@@ -864,7 +897,7 @@ def test_the_documented_loop_runs_and_finds_planted_errors():
     assert doubted[wrong].float().mean() > 0.8
     assert doubted[~wrong].float().mean() < 0.4
     assert method.table.clean[wrong].mean() < 0.3 < method.table.clean[~wrong].mean()
-    right = (method.table.target == truth).float().mean()
+    right = (method.table.whole().target == truth).float().mean()
     assert right > (labels == truth).float().mean()
 
 

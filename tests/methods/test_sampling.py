@@ -12,10 +12,13 @@ from balancemix.labels.table import LabelTable
 from balancemix.methods import BCE, sampling
 from balancemix.methods.sampling import (
     Batches,
+    class_confidence,
     draw,
     effective_rows,
     ladder_of,
     minority_odds,
+    over_positives,
+    row_scores,
     upsampling,
 )
 from tests.reference import balancemix as reference
@@ -24,46 +27,109 @@ from tests.reference import balancemix as reference
 def drawn(seed=0, n=50, k=6, rate=0.3):
     generator = torch.Generator().manual_seed(seed)
     labels = (torch.rand(n, k, generator=generator) < rate).to(torch.uint8)
-    return torch.rand(n, k, generator=generator, dtype=torch.float64), labels
+    return labels, torch.rand(n, k, generator=generator, dtype=torch.float64)
 
 
 def started(rows=50, odds=None, epoch=0):
     """What `Batches` reads of a method."""
-    table = LabelTable.trusting(torch.zeros(rows, 2))
+    table = LabelTable.from_given(torch.zeros(rows, 2))
     return SimpleNamespace(table=table, odds=odds, epoch=epoch)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("seed", range(4))
 def test_odds_equal_equation_4(seed, dtype):
-    confidence, labels = drawn(seed, rate=[0.05, 0.3, 0.5, 0.9][seed])
+    labels, confidence = drawn(seed, rate=[0.05, 0.3, 0.5, 0.9][seed])
     confidence = confidence.to(dtype)
-    got = minority_odds(confidence, labels)
+    got = minority_odds(labels, confidence)
     assert got.dtype == torch.float64
     want = reference.sampling_probability(confidence.double().numpy(), labels.numpy())
     np.testing.assert_allclose(got, want, rtol=1e-9)
 
 
+def test_confidence_by_class_and_scores_are_equations_2_and_3():
+    labels, confidence = drawn(n=80)
+    f, Y = confidence.numpy(), labels.numpy()
+    presence, absence, positives = class_confidence(labels, confidence)
+    P, A = reference.presence_and_absence(f, Y)
+    np.testing.assert_allclose(presence, P, rtol=1e-9)
+    np.testing.assert_allclose(absence, A, rtol=1e-9)
+    assert positives.equal(labels.sum(0))
+    np.testing.assert_allclose(row_scores(labels, confidence), reference.scores(f, Y), rtol=1e-9)
+
+
+def test_a_class_without_positives_or_negatives_has_confidence_zero():
+    labels, confidence = drawn()
+    labels[:, 0], labels[:, 1] = 0, 1
+    presence, absence, _ = class_confidence(labels, confidence)
+    assert presence[0] == 0
+    assert absence[1] == 0
+
+
+def test_unknown_labels_are_of_no_side():
+    labels, confidence = drawn()
+    known = torch.rand(labels.shape, generator=torch.Generator().manual_seed(1)) < 0.6
+    given = labels.to(torch.int8).masked_fill(~known, -1)
+    presence, absence, positives = class_confidence(given, confidence)
+    for k in range(labels.shape[1]):
+        present, absent = given[:, k] == 1, given[:, k] == 0
+        assert presence[k] == pytest.approx(float(confidence[present, k].mean()))
+        assert absence[k] == pytest.approx(float(1 - confidence[absent, k].mean()))
+        assert positives[k] == present.sum()
+
+
+def test_half_precision_is_widened():
+    labels, confidence = drawn()
+    half = confidence.bfloat16()
+    assert minority_odds(labels, half).equal(minority_odds(labels, half.float()))
+
+
+def test_sums_over_positives_are_a_matrix_product():
+    labels, _ = drawn(n=70_000, k=3)  # more than a chunk
+    value = torch.tensor([0.5, -2.0, 1 / 3], dtype=torch.float64)
+    torch.testing.assert_close(over_positives(labels, value), labels.double() @ value)
+
+
+@pytest.mark.parametrize("value", [torch.nan, -0.1, 1.1])
+def test_what_is_no_confidence_is_refused(value):
+    labels, confidence = drawn()
+    confidence[7, 2] = value
+    with pytest.raises(ValueError, match="confidence must be between 0 and 1"):
+        minority_odds(labels, confidence)
+
+
+@pytest.mark.parametrize("shape", [(50, 5), (49, 6), (50,)])
+def test_other_shapes_are_refused(shape):
+    with pytest.raises(ValueError, match="must both be N×K"):
+        minority_odds(torch.zeros(50, 6), torch.zeros(shape))
+
+
+def test_arguments_in_the_wrong_order_are_noticed():
+    labels, confidence = drawn()
+    with pytest.raises(ValueError, match="0, 1 or −1"):
+        minority_odds(confidence, labels)
+
+
 @pytest.mark.parametrize("power", [0.0, 0.5, 3.0])
 def test_power_raises_the_inverse_score(power):
-    confidence, labels = drawn()
+    labels, confidence = drawn()
     score = np.array(reference.scores(confidence.numpy(), labels.numpy()))
     want = score**-power / (score**-power).sum()
-    np.testing.assert_allclose(minority_odds(confidence, labels, power), want, rtol=1e-9)
+    np.testing.assert_allclose(minority_odds(labels, confidence, power), want, rtol=1e-9)
 
 
 @pytest.mark.parametrize("power", [1.0, 30.0])
 def test_full_confidence_in_every_given_label_gives_uniform_odds(power):
-    _, labels = drawn()
-    odds = minority_odds(labels.float(), labels, power)
+    labels, _ = drawn()
+    odds = minority_odds(labels, labels.float(), power)
     torch.testing.assert_close(odds, torch.full((50,), 1 / 50, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("score", ["paper", "positive-mean", "inverse-frequency"])
 def test_a_high_power_of_float32_confidences_of_80_classes_is_finite(score):
-    confidence, labels = drawn(1, n=400, k=80, rate=0.04)
+    labels, confidence = drawn(1, n=400, k=80, rate=0.04)
     confidence = (0.05 * confidence + torch.linspace(0.1, 0.9, 80) * labels).float()
-    odds = minority_odds(confidence, labels, 30, score)
+    odds = minority_odds(labels, confidence, 30, score)
     assert odds.isfinite().all()
     assert (odds > 0).all()
     assert float(odds.sum()) == pytest.approx(1)
@@ -84,7 +150,7 @@ def test_uniform_ignores_everything():
 
 
 def test_positive_mean_is_the_inverse_of_the_mean_presence_of_a_rows_positives():
-    confidence, labels = drawn()
+    labels, confidence = drawn()
     labels[3] = 0
     P, _ = reference.presence_and_absence(confidence.numpy(), labels.numpy())
     score = []
@@ -92,12 +158,12 @@ def test_positive_mean_is_the_inverse_of_the_mean_presence_of_a_rows_positives()
         own = [P[k] for k in range(6) if y[k]]
         score.append(sum(own) / len(own) if own else max(P))
     want = np.array([1 / s for s in score])
-    got = minority_odds(confidence, labels, score="positive-mean")
+    got = minority_odds(labels, confidence, score="positive-mean")
     np.testing.assert_allclose(got, want / want.sum(), rtol=1e-9)
 
 
 def test_inverse_frequency_is_the_mean_inverse_share_of_a_rows_positives():
-    confidence, labels = drawn(rate=0.2)
+    labels, confidence = drawn(rate=0.2)
     labels[3] = 0
     labels[:, 1] = 0
     count = labels.sum(0).tolist()
@@ -106,17 +172,17 @@ def test_inverse_frequency_is_the_mean_inverse_share_of_a_rows_positives():
         own = [50 / count[k] for k in range(6) if y[k]]
         weight.append(sum(own) / len(own) if own else 50 / max(count))
     want = np.array(weight)
-    got = minority_odds(confidence, labels, score="inverse-frequency")
+    got = minority_odds(labels, confidence, score="inverse-frequency")
     np.testing.assert_allclose(got, want / want.sum(), rtol=1e-9)
-    assert got.equal(minority_odds(torch.zeros(50, 6), labels, score="inverse-frequency"))
+    assert got.equal(minority_odds(labels, torch.zeros(50, 6), score="inverse-frequency"))
 
 
 @pytest.mark.parametrize("score", ["paper", "positive-mean", "inverse-frequency"])
 def test_a_class_without_positives_or_without_negatives_and_a_row_without_positives(score):
-    confidence, labels = drawn()
+    labels, confidence = drawn()
     labels[:, 2], labels[:, 4] = 0, 1
     labels[7] = torch.tensor([0, 0, 0, 0, 1, 0])
-    odds = minority_odds(confidence, labels, score=score)
+    odds = minority_odds(labels, confidence, score=score)
     assert odds.isfinite().all()
     assert (odds > 0).all()
     if score == "paper":
@@ -126,29 +192,29 @@ def test_a_class_without_positives_or_without_negatives_and_a_row_without_positi
 
 @pytest.mark.parametrize("score", ["paper", "positive-mean", "inverse-frequency"])
 def test_no_positives_at_all_give_uniform_odds(score):
-    confidence, labels = drawn()
-    odds = minority_odds(confidence, torch.zeros_like(labels), score=score)
+    labels, confidence = drawn()
+    odds = minority_odds(torch.zeros_like(labels), confidence, score=score)
     torch.testing.assert_close(odds, torch.full((50,), 1 / 50, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("score", ["paper", "positive-mean"])
 def test_confidence_of_nothing_in_any_label_is_finite(score):
-    labels = drawn()[1]
-    odds = minority_odds(1 - labels.float(), labels, 30, score)
+    labels = drawn()[0]
+    odds = minority_odds(labels, 1 - labels.float(), 30, score)
     assert odds.isfinite().all()
 
 
 def test_rows_of_the_class_of_lowest_confidence_are_preferred():
     labels = torch.eye(3).repeat(10, 1)
     confidence = torch.where(labels > 0, torch.tensor([0.9, 0.6, 0.2]), 0.1)
-    odds = minority_odds(confidence, labels)
+    odds = minority_odds(labels, confidence)
     assert odds[2] > odds[1] > odds[0]
 
 
 def test_upsampling_is_the_mean_drawn_share_of_a_class_over_its_share_of_rows():
     odds, labels = torch.tensor([0.5, 0.25, 0.25]), torch.tensor([[1, 1], [1, 0], [0, 0]])
-    assert upsampling(odds, labels).tolist() == pytest.approx([1.125, 1.5])
-    assert upsampling(torch.full((50,), 1 / 50), drawn()[1]).tolist() == pytest.approx([1.0] * 6)
+    assert upsampling(labels, odds).tolist() == pytest.approx([1.125, 1.5])
+    assert upsampling(drawn()[0], torch.full((50,), 1 / 50)).tolist() == pytest.approx([1.0] * 6)
 
 
 def test_effective_rows_is_one_for_uniform_odds_and_a_row_for_a_single_one():

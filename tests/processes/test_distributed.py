@@ -24,7 +24,7 @@ SCORES = 0.5  # points: two rows that all but tie may change places
 
 
 def matrices(end: dict) -> dict[str, torch.Tensor]:
-    return LabelTable(**end["method"]["table"]).matrices()
+    return LabelTable(**end["method"]["table"]).whole()._asdict()
 
 
 def assert_alike(table, expected, weights, expected_weights) -> None:
@@ -102,7 +102,7 @@ def test_a_loop_of_ones_own_is_shared_by_wrapping_the_model(ends, case):
 def test_what_is_compared_has_labels_of_every_kind(alone):
     """Were nothing decided, equal tables would say nothing."""
     table = matrices(alone["uneven"])
-    assert set(table["status"].unique().tolist()) == {0, 1, 2}
+    assert set(table["status"].unique().tolist()) == {0, 1, 2, 3}
     assert (table["target"] != table["given"]).any()
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from balancemix.bench.ranking import area, rank, rank_perspectives
-from balancemix.labels.mixtures import fit_mixtures
+from balancemix.labels.mixtures import fit_losses
 from balancemix.report.figures import classes, curves, frequency, mixtures, pentagon, style
 
 PLACES = ("Clean", "Mislabel", "Rand. Flip", "Missing", "Imbal.")
@@ -40,7 +40,7 @@ def losses_of(rows=300):
 def drawn():
     losses, given, wrong = losses_of()
     own = given[:, 0] == 1
-    fitted = fit_mixtures(losses, given)
+    fitted = fit_losses(given, losses)
     lines = [
         {"epoch": i, "effective_rows": 0.9, **{f"upsampling_{n}": 1 + 0.1 / i for n in GROUPS}}
         for i in range(1, 6)
@@ -174,7 +174,7 @@ def test_histograms_show_all_labels_and_where_doubt_begins():
     from matplotlib.patches import StepPatch
 
     losses, given, wrong = losses_of()
-    fitted = fit_mixtures(losses, given)
+    fitted = fit_losses(given, losses)
     own = given[:, 1] == 0
     figure = mixtures.loss_histogram(losses[own, 1], fitted, 1, 0, wrong[own, 1])
     counted = [patch.get_data().values.sum() for patch in figure.findobj(StepPatch)]
@@ -182,7 +182,7 @@ def test_histograms_show_all_labels_and_where_doubt_begins():
     assert "P(clean) = ½" in said(figure)
     turn = mixtures.boundary(fitted, 1, 0, np.geomspace(0.01, 5, 10))
     assert 0.15 < turn < 2
-    few = fit_mixtures(losses[:5], given[:5])
+    few = fit_losses(given[:5], losses[:5])
     figure = mixtures.loss_histogram(losses[:5][given[:5, 0] == 1, 0], few, 0, 1)
     assert "too few labels to judge" in said(figure)
     mixtures.loss_histogram([], few, 0, 1)  # a class without positives

@@ -5,13 +5,12 @@ import torch
 
 from balancemix.data.loading import Loader
 from balancemix.evaluation.metrics import average_precision
-from balancemix.labels.mixtures import clean_probability, label_loss
+from balancemix.labels.mixtures import clean_probability
 from balancemix.labels.table import manage
 from balancemix.methods import METHODS, BalanceMix
-from balancemix.methods.sampling import minority_odds, odds_of_rows
-from balancemix.methods.statistics import Statistics
+from balancemix.methods.sampling import minority_odds
 from balancemix.plan.plan import make_method
-from balancemix.training.predict import predictions
+from balancemix.training.predict import predict
 from tests import together
 from tests.far import FAR, Distance, Far, MixedError, moved
 
@@ -40,36 +39,21 @@ def test_the_device_refuses_what_a_gpu_would(meet):
 
 
 @pytest.mark.parametrize("rows", [500, 3_000])  # every loss a point of its own, and bins
-def test_mixtures_are_fitted_where_the_losses_are(rows):
+def test_mixtures_are_fitted_where_the_confidence_is(rows):
     confidence, labels = drawn(rows)
-    losses = label_loss(labels, confidence)
     with Distance():
-        got = clean_probability(Far(losses), Far(labels))
+        got = clean_probability(Far(labels), Far(confidence))
     assert got.device == FAR
-    assert got.near.equal(clean_probability(losses, labels))
-
-
-def test_statistics_are_gathered_where_they_were_made():
-    confidence, labels = drawn(3_000)
-    want = Statistics.empty(3).update(confidence, labels)
-    with Distance():
-        got = Statistics.empty(3, device=FAR).update(confidence, Far(labels))
-        mixtures = got.mixtures()
-        assert got.merge(Statistics.empty(3)) is got
-    for ours, theirs in zip(got.tensors(), want.tensors(), strict=True):
-        assert ours.near.equal(theirs)
-    assert mixtures.mean.near.equal(want.mixtures().mean)
+    assert got.near.equal(clean_probability(labels, confidence))
 
 
 @pytest.mark.parametrize("score", ["paper", "positive-mean", "inverse-frequency", "uniform"])
 def test_odds_are_where_the_labels_are(score):
     confidence, labels = drawn(200)
-    want = minority_odds(confidence, labels, score=score)
+    want = minority_odds(labels, confidence, score=score)
     with Distance():
-        statistics = Statistics.empty(3, device=FAR).update(Far(confidence), Far(labels))
-        assert odds_of_rows(statistics, labels, score=score).equal(want)
-        assert odds_of_rows(statistics, Far(labels), score=score).near.equal(want)
-        assert minority_odds(Far(confidence), Far(labels), score=score).near.equal(want)
+        assert minority_odds(Far(labels), Far(confidence), score=score).near.equal(want)
+        assert minority_odds(labels, Far(confidence), score=score).equal(want)
 
 
 def test_labels_are_managed_and_scored_where_they_are():
@@ -106,7 +90,8 @@ def test_every_method_trains_a_model_that_is_far(name, options):
     with Distance():
         for epoch in range(3):
             model.train()
-            shown = rows.with_views(method.views, epoch)
+            request = method.request()
+            shown = rows.with_views(request.views, epoch)
             for x, index in Loader(shown, method.batches(16)):
                 far = x.to(FAR) if isinstance(x, torch.Tensor) else [view.to(FAR) for view in x]
                 loss = method.loss(model, far, index)
@@ -114,13 +99,9 @@ def test_every_method_trains_a_model_that_is_far(name, options):
                 optimizer.step()
                 optimizer.zero_grad()
                 assert loss.detach().isfinite()
-            said = predictions(
-                method.witness(model), rows.with_views(method.confidence_views, epoch), 16
-            )
-            seen = predictions(model, rows.with_views(2, epoch), 16)
-            method.end_epoch(
-                said if method.needs_confidence else None, seen if method.needs_views else None
-            )
+            views = [rows.with_views(count, epoch) for count in request.passes]
+            members = method.members(model)
+            method.end_epoch(*[predict(each, seen, 16) for each in members for seen in views])
     assert all(
         not isinstance(state, Far) for state in torch.utils._pytree.tree_leaves(method.state_dict())
     )

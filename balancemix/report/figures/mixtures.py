@@ -98,7 +98,7 @@ def boundary(mixtures: Mixtures, column: int, side: int, edges: Numbers) -> floa
         mixtures.guard[:, only],
     )
     grid = torch.logspace(math.log10(edges[0]), math.log10(edges[-1]), 2000, dtype=torch.float64)
-    clean = alone.posterior(grid[:, None], torch.full((len(grid), 1), side))[:, 0]
+    clean = alone.posterior(torch.full((len(grid), 1), side), grid[:, None])[:, 0]
     noisy = (clean < 0.5).nonzero().flatten()
     return float(grid[noisy[0]]) if len(noisy) and int(noisy[0]) > 0 else None
 
