@@ -154,6 +154,11 @@ class Run:
         state = {"version": VERSION, **state}
         files.write_whole(self.path / "checkpoint.pt", lambda path: torch.save(state, path))
 
+    def begun(self) -> bool:
+        """Tell, alike in all processes, whether there is a state to go on from."""
+        exists = processes.rank() == 0 and (self.path / "checkpoint.pt").exists()
+        return processes.from_first(b"yes" if exists else None) is not None
+
     def stored(self) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
         """Load the state to go on from, if there is one, and the log; nothing in it is executed.
 

@@ -50,9 +50,9 @@ def train(options: argparse.Namespace, out: Path) -> None:
         # Without dropout, whose masks one process would draw for the whole batch.
         return build_model(classes=CLASSES, features=WIDTH, hidden=options.hidden, dropout=0.0)
 
-    model, metrics = fit(make_model, rows, valid, plan)
+    model, method, metrics = fit(make_model, rows, valid, plan)
     if processes.rank() == 0:
-        table = plan.method.table.state_dict()
+        table = method.table.state_dict()
         kept = {"weights": dict(model.state_dict()), "table": table}
         torch.save({**kept, "seconds": metrics["seconds_per_epoch"]}, out)
 

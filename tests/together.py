@@ -9,6 +9,7 @@ import sys
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -19,7 +20,7 @@ from torch.utils.data import DataLoader
 from balancemix import cli, processes
 from balancemix.data.rows import FeatureRows, ImageRows
 from balancemix.labels.noise import parse
-from balancemix.methods import METHODS, BalanceMix
+from balancemix.methods import METHODS, BalanceMix, Method
 from balancemix.plan.plan import Plan
 from balancemix.training.engine import Engine
 from balancemix.training.fit import fit
@@ -94,20 +95,19 @@ def train(case: str) -> dict:
         method = {"warmup": 1, "epsilon": 0.6, **method}
     settings = {"epochs": 4, "batch_size": 32, "lr": 0.1, "device": "cpu", **settings}
     plan = Plan.from_tree({"method": method, "train": settings, "seed": 3})
-    seen, loss = [], plan.method.loss
+    seen, loss = [], Method.loss
 
-    def remember(model, x, index):
+    def remember(method, model, x, index):
         seen.append(index.tolist())
-        return loss(model, x, index)
+        return loss(method, model, x, index)
 
-    plan.method.loss = remember
-    with TemporaryDirectory() as name:
+    with TemporaryDirectory() as name, patch.object(Method, "loss", remember):
         make = partial(make_photos, Path(name)) if "images" in case else make_rows
         rows, valid = make(count), make(37, seed=1)
-        model, metrics = fit(lambda: make_model(case), rows, valid, plan)
+        model, method, metrics = fit(lambda: make_model(case), rows, valid, plan)
         return {
             "weights": dict(model.state_dict()),
-            "method": plan.method.state_dict(),
+            "method": method.state_dict(),
             "seen": seen,
             "scores": metrics["last"],
             "logits": predict_logits(model, valid.plain, 16),

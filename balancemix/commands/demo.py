@@ -38,7 +38,6 @@ def run(arguments: argparse.Namespace) -> None:
     from balancemix.report.gallery import render
     from balancemix.run import Run
     from balancemix.training.experiment import prepare
-    from balancemix.training.fit import fit
 
     results: dict[str, Any] = {}
     logs: dict[str, Any] = {}
@@ -49,12 +48,11 @@ def run(arguments: argparse.Namespace) -> None:
         run_ = Run.create(arguments.out / name, plan, force=True)
         experiment.record_noise(run_)
         with progress(name, experiment.steps) as show:
-            _, results[name] = fit(
-                experiment.make_model, experiment.train, experiment.test, plan, run_, show
-            )
+            trained = experiment.fit(run_, show)
+        results[name] = trained.metrics
         logs[name] = run_.log()
 
-    table = plan.method.table
+    table = trained.method.table
     confidence = run_.confidence()
     findings = audit(table.given, confidence, table.clean)
     truth = experiment.train.truth

@@ -26,18 +26,17 @@ training set; its peer trains on all rows, counted in the log as `sets_too_small
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 
 from balancemix.labels.mixtures import Fit, Guard, fit_losses, label_loss
 from balancemix.labels.table import Status
-from balancemix.methods.base import Input, checked, first_view, require, warm_epochs
+from balancemix.methods.base import Batch, Method, Request, require, warm_epochs
 from balancemix.methods.mixing import draw_lambda, mix
-from balancemix.methods.mixup import Mixup
 from balancemix.methods.sampling import Batches
 from balancemix.processes import Part
 
@@ -45,51 +44,19 @@ from balancemix.processes import Part
 class Peers(nn.Module):
     """Two models as one: both in training, (2, B, K); peer a in evaluation, (B, K).
 
-    One optimiser that goes weight by weight is as good as two. See `SideBySide` for both in
-    evaluation.
+    One optimiser that goes weight by weight is as good as two.
     """
 
     def __init__(self, a: nn.Module, b: nn.Module) -> None:
         super().__init__()
         self.a, self.b = a, b
-        self.side_by_side = False
 
     def forward(self, x: Tensor, other: Tensor | None = None) -> Tensor:
         """Show `x` to a and, in training, `other` to b if they are to see different rows."""
         logits: Tensor = self.a(x)
         if self.training:
             return torch.stack([logits, self.b(x if other is None else other)])
-        return torch.cat([logits, self.b(x)], 1) if self.side_by_side else logits
-
-
-class SideBySide(nn.Module):
-    """Both peers' logits in evaluation, (B, 2·K): those of a, then those of b.
-
-    It asks the model from outside, so that whatever is wrapped around the peers (processes, mixed
-    precision) is around them here too.
-    """
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Ask both."""
-        peers = find_peers(self.model)
-        peers.side_by_side = True
-        try:
-            logits: Tensor = self.model(x)
-        finally:
-            peers.side_by_side = False
         return logits
-
-
-def find_peers(model: nn.Module) -> Peers:
-    """Find the peers in whatever is wrapped around them."""
-    for module in model.modules():
-        if isinstance(module, Peers):
-            return module
-    raise ValueError("co-teaching trains two models: make them with method.build(make_model)")
 
 
 def partners(kept: Tensor, generator: torch.Generator, part: Part | None = None) -> Tensor:
@@ -110,9 +77,11 @@ def partners(kept: Tensor, generator: torch.Generator, part: Part | None = None)
 
 
 @dataclass(kw_only=True)
-class CoTeaching(Mixup):
+class CoTeaching(Method):
     """See the module's docstring."""
 
+    KEEPS = ("warm", "sets", "size")
+    alpha: float = 4.0
     select: bool = True
     warmup: int | None = None
     mixture: Fit = "raw"
@@ -134,14 +103,12 @@ class CoTeaching(Mixup):
         """Make two models, which differ in their first weights."""
         return Peers(make_model(), make_model())
 
-    def witness(self, model: nn.Module) -> nn.Module:
-        """Ask both peers, side by side."""
-        return SideBySide(model)
-
-    def deliver(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """Hand over peer a."""
-        own = [name for name in weights if name.startswith("a.")]
-        return {name.removeprefix("a."): weights[name] for name in own}
+    def members(self, model: nn.Module) -> list[nn.Module]:
+        """Find both peers in whatever is wrapped around them."""
+        for module in model.modules():
+            if isinstance(module, Peers):
+                return [module.a, module.b]
+        raise ValueError("co-teaching trains two models: make them with method.build(make_model)")
 
     def batches(self, size: int, seed: int = 0) -> Batches:
         """Remember how many rows make a batch."""
@@ -149,23 +116,23 @@ class CoTeaching(Mixup):
         self.size = batches.size
         return batches
 
-    @property
-    def needs_confidence(self) -> bool:
-        """From the last epoch of the warm-up on."""
-        return self.select and self.epoch + 1 >= self.warm
+    def request(self) -> Request:
+        """Ask for the plain confidence from the last epoch of the warm-up on."""
+        return Request(passes=(0,) if self.select and self.epoch + 1 >= self.warm else ())
 
-    def loss(self, model: nn.Module, x: Input, index: Tensor) -> Tensor:
+    def batch_loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Mix within each peer's set and add up their losses.
 
         Rows outside a set are shown to its peer too, with no weight: BatchNorm needs no labels, and
         a batch may hold few rows of a set, or none.
         """
-        find_peers(model)
-        x = first_view(x)
+        self.members(model)  # says so where there is but one model
+        x, index = batch.x, batch.index.cpu()
         target, _ = self.table.rows(index, x.device)
-        kept, shown, wanted = self.sets[:, index.cpu()], [], []
+        kept, shown, wanted = self.sets[:, index], [], []
+        whole = batch.shard.world == 1
         for own in kept:
-            partner = partners(own, self.generator, self.part)
+            partner = partners(own, self.generator, None if whole else batch.shard)
             lam = draw_lambda(self.alpha, self.generator)
             shown.append(mix(x, x[partner], lam))
             wanted.append(mix(target, target[partner], lam))
@@ -177,20 +144,15 @@ class CoTeaching(Mixup):
         weight = (kept * share[:, None]).to(values)[..., None]
         return self.reduce(weight[0] * values[0]) + self.reduce(weight[1] * values[1])
 
-    def end_epoch(
-        self, confidence: Tensor | None = None, view_confidence: Tensor | None = None
-    ) -> dict[str, float]:
-        """Renew each peer's set by what the other says, N×2K side by side; count the rows kept."""
-        if not self.needs_confidence:
+    def end_epoch(self, *confidence: Tensor) -> dict[str, float]:
+        """Renew each peer's set by what the other says; count the rows kept."""
+        if not self.request().passes:
             return super().end_epoch()
-        table, (rows, classes) = self.table, self.table.given.shape
-        if isinstance(confidence, Tensor) and confidence.shape[1] == classes:
-            raise ValueError(
-                "co-teaching wants both peers' confidence: predict(method.witness(model), data)"
-            )
-        both = checked(table.given.repeat(1, 2), confidence).view(rows, 2, classes)
+        table, (rows, classes) = self.table, self.table.shape
+        of_a, of_b = self.checked(confidence, 2)
         facts = super().end_epoch()
-        losses = label_loss(table.given[:, None], both).mean(2)  # N×2: under a, under b
+        each = [label_loss(table.given, seen).mean(1) for seen in (of_a, of_b)]
+        losses = torch.stack(each, 1)  # N×2: under a, under b
         ones = torch.ones_like(losses)
         mixtures = fit_losses(
             ones, losses, fit=self.mixture, fewest=self.fewest, separation=self.separation
@@ -209,14 +171,3 @@ class CoTeaching(Mixup):
             if guard and (count := int((mixtures.guard[1] == guard).sum())):
                 facts[f"mixtures_{guard.name.lower()}"] = count
         return facts
-
-    def state_dict(self) -> dict[str, Any]:
-        """Add the sets, and what they are measured by."""
-        own = {"warm": self.warm, "sets": self.sets, "size": self.size}
-        return {**super().state_dict(), **own}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Go on where `state_dict` was taken."""
-        super().load_state_dict(state)
-        self.warm, self.sets, self.size = state["warm"], state["sets"], state["size"]
-        return self

@@ -21,17 +21,15 @@ Departure: their logarithm of p + 1e-5 is exact here, and nothing is stopped ear
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 
 from balancemix.labels.table import Status
 from balancemix.methods import losses
-from balancemix.methods.base import Input, checked, first_view, require
-from balancemix.methods.mixup import Mixup
+from balancemix.methods.base import Batch, Method, Request, require
 
 
 def least_confident(confidence: Tensor, unknown: Tensor, count: Tensor) -> Tensor:
@@ -47,9 +45,11 @@ def least_confident(confidence: Tensor, unknown: Tensor, count: Tensor) -> Tenso
 
 
 @dataclass(kw_only=True)
-class EMAPL(Mixup):
+class EMAPL(Method):
     """`entropy`, `pseudo`, `share`, `warmup`, `strength`: see the module's docstring."""
 
+    KEEPS = ("warm",)
+    alpha: float = 4.0
     entropy: float = 0.1
     pseudo: float = 0.9
     share: float = 0.9
@@ -71,21 +71,19 @@ class EMAPL(Mixup):
         self.table.soft = positive.float()
         return self
 
-    @property
-    def needs_confidence(self) -> bool:
-        """From the end of the warm-up on, while there is an epoch left to learn labels in."""
-        return self.warm <= self.epoch + 1 < self.epochs
+    def request(self) -> Request:
+        """Ask for confidence from the end of the warm-up on, while an epoch is left to learn in."""
+        return Request(passes=(0,) if self.warm <= self.epoch + 1 < self.epochs else ())
 
-    def loss(self, model: nn.Module, x: Input, index: Tensor) -> Tensor:
+    def batch_loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Weigh each side of a label, and its entropy, by what the mixed rows know of it."""
-        x = first_view(x)
-        target, weight = self.table.rows(index, x.device)
-        status = self.table.status[index.cpu()].to(x.device)
+        target, weight = self.table.rows(batch.index, batch.x.device)
+        status = self.table.status[batch.index.cpu()].to(batch.x.device)
         given, unknown = (status == Status.CLEAN).to(target), 1 - weight
         weight = torch.where(status == Status.ABSENT, self.pseudo, weight)
         # Each loss is linear in these, so that their mix is the mix of the losses.
         known = torch.stack([given, weight * target, weight * (1 - target), unknown], 1)
-        x, known = self.mixed(x, known)
+        x, known = self.mixed(batch, batch.x, known)
         given, positive, negative, unknown = known.unbind(1)
         logits = model(x)
         present, absent = losses.sides(logits)
@@ -94,28 +92,16 @@ class EMAPL(Mixup):
         plain = given * present + (1 - given) * absent
         return self.reduce(torch.lerp(plain, own, self.strength))
 
-    def end_epoch(
-        self, confidence: Tensor | None = None, view_confidence: Tensor | None = None
-    ) -> dict[str, float]:
+    def end_epoch(self, *confidence: Tensor) -> dict[str, float]:
         """Give the least confident unknowns a soft label."""
         table = self.table
         unknown = table.status == Status.IGNORED
-        if self.needs_confidence:
-            confidence = checked(table.given, confidence)
+        if self.request().passes:
+            plain = self.checked(confidence)[0]
             each = self.share / (self.epochs - self.warm)
             count = (each * (table.given == 0).sum(0)).long()
-            chosen = least_confident(confidence, unknown, count)
-            table.soft = torch.where(chosen, confidence, table.rows(slice(None))[0])
+            chosen = least_confident(plain, unknown, count)
+            table.soft = torch.where(chosen, plain, table.rows(slice(None))[0])
             table.write(slice(None), table.status.masked_fill(chosen, Status.ABSENT))
             unknown = unknown & ~chosen
         return super().end_epoch() | {"unknown": float(unknown.float().mean())}
-
-    def state_dict(self) -> dict[str, Any]:
-        """Add the length of the warm-up."""
-        return {**super().state_dict(), "warm": self.warm}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Go on where `state_dict` was taken."""
-        super().load_state_dict(state)
-        self.warm = state["warm"]
-        return self

@@ -28,8 +28,7 @@ from torch import Tensor, nn
 from balancemix import processes
 from balancemix.labels.table import Status
 from balancemix.methods import losses
-from balancemix.methods.base import Input, first_view, require
-from balancemix.methods.mixup import Mixup
+from balancemix.methods.base import Batch, Method, require
 
 
 def largest(values: Tensor, unobserved: Tensor, count: int) -> Tensor:
@@ -48,9 +47,10 @@ def largest(values: Tensor, unobserved: Tensor, count: int) -> Tensor:
 
 
 @dataclass(kw_only=True)
-class LLR(Mixup):
+class LLR(Method):
     """Reject large losses; `delta` in percent of the labels an epoch."""
 
+    alpha: float = 4.0
     delta: float | None = None
 
     def __post_init__(self) -> None:
@@ -102,7 +102,7 @@ class LLCp(LLCt):
     def start(self, labels: Tensor, epochs: int, seed: int = 0) -> Self:
         """Begin with no label corrected."""
         super().start(labels, epochs, seed)
-        self.found: list[Tensor] = []  # row and class of this epoch's corrections, each 2×n
+        self.corrected: list[Tensor] = []  # row and class of this epoch's corrections, each 2×n
         return self
 
     @property
@@ -110,36 +110,32 @@ class LLCp(LLCt):
         """The same share in every epoch but the first: corrections add up."""
         return self.step if self.epoch else 0.0
 
-    def loss(self, model: nn.Module, x: Input, index: Tensor) -> Tensor:
+    def batch_loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Correct large losses of the mixed batch, and remember whose they were."""
-        x = first_view(x)
-        target, weight = self.table.rows(index, x.device)
-        x, target = self.mixed(x, target)
+        target, weight = self.table.rows(batch.index, batch.x.device)
+        x, target = self.mixed(batch, batch.x, target)
         logits = model(x)
         values = losses.bce(logits, target)
         large = self.large(values, target)
         least = values.detach().where(large, torch.inf).amin()
         place, label = (large & (values > least)).nonzero().cpu().T
-        self.found.append(torch.stack([index.cpu()[place], label]))
+        self.corrected.append(torch.stack([batch.index.cpu()[place], label]))
         present = losses.bce(logits, torch.ones_like(target))
         return self.reduce(weight * torch.where(large, present, values))
 
-    def end_epoch(
-        self, confidence: Tensor | None = None, view_confidence: Tensor | None = None
-    ) -> dict[str, float]:
-        """Write this epoch's corrections into the table's targets."""
-        facts, table = super().end_epoch(confidence, view_confidence), self.table
-        found = torch.zeros(table.shape, dtype=torch.uint8)
-        for rows, label in self.found:
-            found[rows, label] = 1
-        self.found = []
-        missing = processes.sum_over_processes(found) > 0
+    def end_epoch(self, *confidence: Tensor) -> dict[str, float]:
+        """Write this epoch's corrections into the table."""
+        facts, table = super().end_epoch(*confidence), self.table
+        corrected = torch.zeros(table.shape, dtype=torch.uint8)
+        for rows, label in self.corrected:
+            corrected[rows, label] = 1
+        self.corrected = []
+        missing = processes.sum_over_processes(corrected) > 0
         table.write(slice(None), table.status.masked_fill(missing, Status.PRESENT))
         facts["flipped"] = table.shares()["flipped"]
         return facts
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         """Go on where `state_dict` was taken, at the beginning of an epoch."""
-        super().load_state_dict(state)
-        self.found = []
-        return self
+        self.corrected = []
+        return super().load_state_dict(state)

@@ -23,14 +23,14 @@ import torch
 from torch import Tensor
 
 from balancemix.methods import losses
-from balancemix.methods.base import require
-from balancemix.methods.mixup import Mixup
+from balancemix.methods.base import Method, require
 
 
 @dataclass(kw_only=True)
-class Focal(Mixup):
+class Focal(Method):
     """`gamma`: how much less a well predicted label counts."""
 
+    alpha: float = 4.0
     gamma: float = 2.0
 
     def __post_init__(self) -> None:
@@ -42,9 +42,10 @@ class Focal(Mixup):
 
 
 @dataclass(kw_only=True)
-class ASL(Mixup):
+class ASL(Method):
     """`gamma_negative`, `gamma_positive`, `clip`, `detach`: see `losses.asl`."""
 
+    alpha: float = 4.0
     gamma_negative: float = 4.0
     gamma_positive: float = 0.0
     clip: float = 0.05
@@ -61,9 +62,10 @@ class ASL(Mixup):
 
 
 @dataclass(kw_only=True)
-class Hill(Mixup):
+class Hill(Method):
     """`gamma`, `margin`, `bound`: see `losses.hill`. `strength`: from BCE (0) to Hill (1)."""
 
+    alpha: float = 4.0
     gamma: float = 2.0
     margin: float = 1.0
     bound: float = 1.5

@@ -24,17 +24,15 @@ R is that of each process's share of a batch.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 
 from balancemix.labels.table import Status
 from balancemix.methods import losses
-from balancemix.methods.base import Input, checked, first_view, require
-from balancemix.methods.mixup import Mixup
+from balancemix.methods.base import Batch, Method, Request, require
 
 
 def surplus(confidence: Tensor, expected: float) -> Tensor:
@@ -60,9 +58,10 @@ def label_step(
 
 
 @dataclass(kw_only=True)
-class ANLS(Mixup):
+class ANLS(Method):
     """`smoothing`: the share that each label gives to its opposite."""
 
+    alpha: float = 4.0
     smoothing: float = 0.1
 
     def __post_init__(self) -> None:
@@ -74,9 +73,11 @@ class ANLS(Mixup):
 
 
 @dataclass(kw_only=True)
-class EPR(Mixup):
+class EPR(Method):
     """`expected`: positives an image; None, as many as are given. `strength`: from BCE (0) to 1."""
 
+    KEEPS: ClassVar[tuple[str, ...]] = ("positives",)
+    alpha: float = 4.0
     expected: float | None = None
     strength: float = 1.0
 
@@ -102,16 +103,6 @@ class EPR(Mixup):
         """Compute R of a batch."""
         return surplus(losses.widened(logits).sigmoid(), self.positives).square()
 
-    def state_dict(self) -> dict[str, Any]:
-        """Add the expected number of positives."""
-        return {**super().state_dict(), "positives": self.positives}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Go on where `state_dict` was taken."""
-        super().load_state_dict(state)
-        self.positives = state["positives"]
-        return self
-
 
 @dataclass(kw_only=True)
 class ROLE(EPR):
@@ -122,6 +113,7 @@ class ROLE(EPR):
     as often so, never sees a mixed image, and is the same in all processes.
     """
 
+    KEEPS = ("positives", "matrix")
     rate: float = 4.0
 
     def __post_init__(self) -> None:
@@ -136,17 +128,16 @@ class ROLE(EPR):
         self._estimate(drawn.masked_fill(self.table.given > 0, sure))
         return self
 
-    @property
-    def needs_confidence(self) -> bool:
-        """Always: the matrix learns from it."""
-        return True
+    def request(self) -> Request:
+        """Ask for the plain confidence in every epoch: the matrix learns from it."""
+        return Request(passes=(0,))
 
-    def loss(self, model: nn.Module, x: Input, index: Tensor) -> Tensor:
+    def batch_loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Learn from given positives and estimated labels."""
-        x = first_view(x)
-        estimate = self.matrix[index.cpu()].sigmoid().to(x.device)
-        given = self.table.given[index.cpu()].to(estimate)
-        x, given, estimate = self.mixed(x, given, estimate)
+        index = batch.index.cpu()
+        estimate = self.matrix[index].sigmoid().to(batch.x.device)
+        given = self.table.given[index].to(estimate)
+        x, given, estimate = self.mixed(batch, batch.x, given, estimate)
         logits = model(x)
         present, absent = losses.sides(logits)
         cross = estimate * present + (1 - estimate) * absent
@@ -154,14 +145,11 @@ class ROLE(EPR):
         plain = given * present + (1 - given) * absent
         return self.reduce(torch.lerp(plain, own, self.strength))
 
-    def end_epoch(
-        self, confidence: Tensor | None = None, view_confidence: Tensor | None = None
-    ) -> dict[str, float]:
+    def end_epoch(self, *confidence: Tensor) -> dict[str, float]:
         """Step the matrix."""
-        confidence = checked(self.table.given, confidence)
+        given, plain = self.table.given, self.checked(confidence)[0]
         facts = super().end_epoch()
-        given = self.table.given
-        self._estimate(label_step(self.matrix, given, confidence, self.positives, self.rate))
+        self._estimate(label_step(self.matrix, given, plain, self.positives, self.rate))
         facts["flipped"] = float(((self.matrix > 0) != (given > 0)).float().mean())
         return facts
 
@@ -170,13 +158,3 @@ class ROLE(EPR):
         self.matrix, self.table.soft = matrix, matrix.sigmoid().half()
         estimated = torch.where(matrix > 0, Status.PRESENT, Status.ABSENT)
         self.table.write(slice(None), estimated.masked_fill(self.table.given > 0, Status.CLEAN))
-
-    def state_dict(self) -> dict[str, Any]:
-        """Add the matrix."""
-        return {**super().state_dict(), "matrix": self.matrix}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Go on where `state_dict` was taken."""
-        super().load_state_dict(state)
-        self.matrix = state["matrix"]
-        return self

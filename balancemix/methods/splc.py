@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from balancemix.methods import losses
-from balancemix.methods.base import require
-from balancemix.methods.mixup import Mixup
+from balancemix.methods.base import Method, require
 
 
 @dataclass(kw_only=True)
-class SPLC(Mixup):
+class SPLC(Method):
     """`tau`, `margin`, `gamma`: see `losses.splc`. `warmup`: epochs without correction."""
 
+    alpha: float = 4.0
     tau: float = 0.6
     margin: float = 1.0
     gamma: float = 2.0

@@ -25,9 +25,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -41,17 +40,18 @@ from balancemix.judge.noise_rates import (
     scaled_losses,
 )
 from balancemix.labels.table import Status
-from balancemix.methods.base import Input, checked, first_view, require, warm_epochs
+from balancemix.methods.base import Batch, Method, Request, require, warm_epochs
 from balancemix.methods.mixing import draw_lambda, mix
-from balancemix.methods.mixup import Mixup
 
 _REMEMBERED = 5  # epochs whose losses are averaged
 
 
 @dataclass(kw_only=True)
-class TEstimator(Mixup):
+class TEstimator(Method):
     """See the module's docstring."""
 
+    KEEPS = ("warm", "remembered", "rates")
+    alpha: float = 4.0
     reweight: bool = True
     warmup: int | None = None
     one_sided: Side | None = None
@@ -69,18 +69,18 @@ class TEstimator(Mixup):
         self.rates: NoiseRates | None = None
         return self
 
-    @property
-    def needs_confidence(self) -> bool:
-        """In the last epochs of the warm-up."""
-        return self.reweight and self.warm - _REMEMBERED <= self.epoch < self.warm
+    def request(self) -> Request:
+        """Ask for the plain confidence in the last epochs of the warm-up."""
+        remembered = self.reweight and self.warm - _REMEMBERED <= self.epoch < self.warm
+        return Request(passes=(0,) if remembered else ())
 
-    def loss(self, model: nn.Module, x: Input, index: Tensor) -> Tensor:
+    def batch_loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Mix the batch, and weight the labels of both rows of a pair by the rates."""
         if self.rates is None:
-            return super().loss(model, x, index)
-        x = first_view(x)
-        target, _ = self.table.rows(index, x.device)
-        partner = self.part_of(len(x)).permutation(self.generator)
+            return super().batch_loss(model, batch)
+        x = batch.x
+        target, _ = self.table.rows(batch.index, x.device)
+        partner = batch.shard.permutation(self.generator)
         lam = draw_lambda(self.alpha, self.generator)
         logits = model(mix(x, x[partner], lam))
         confidence = logits.detach().float().sigmoid()
@@ -91,15 +91,13 @@ class TEstimator(Mixup):
         )
         return self.reduce(mix(own, others, lam))
 
-    def end_epoch(
-        self, confidence: Tensor | None = None, view_confidence: Tensor | None = None
-    ) -> dict[str, float]:
+    def end_epoch(self, *confidence: Tensor) -> dict[str, float]:
         """Remember the losses; at the end of the warm-up estimate the rates and log them."""
-        if not self.needs_confidence:
+        if not self.request().passes:
             return super().end_epoch()
         given, table = self.table.given, self.table
-        confidence, facts = checked(given, confidence), super().end_epoch()
-        self.remembered = self.remembered + scaled_losses(given, confidence)
+        plain, facts = self.checked(confidence)[0], super().end_epoch()
+        self.remembered = self.remembered + scaled_losses(given, plain)
         if self.epoch < self.warm:
             return facts
         clean = pick(given, self.remembered / min(self.warm, _REMEMBERED))
@@ -108,21 +106,8 @@ class TEstimator(Mixup):
         held = clean > 0.5
         table.write(slice(None), torch.where(held, Status.CLEAN, Status.AMBIGUOUS), clean)
         self.rates = estimate_noise_rates(
-            given, confidence, held, one_sided=self.one_sided, fewest=self.fewest
+            given, plain, held, one_sided=self.one_sided, fewest=self.fewest
         )
         facts |= {"rho0": float(self.rates.rho0.mean()), "rho1": float(self.rates.rho1.mean())}
         ways = Counter(self.rates.how)
         return facts | {f"rates_{way.replace(' ', '_')}": n for way, n in sorted(ways.items())}
-
-    def state_dict(self) -> dict[str, Any]:
-        """Add the remembered losses and the rates."""
-        rates = None if self.rates is None else vars(self.rates)
-        own = {"warm": self.warm, "remembered": self.remembered, "rates": rates}
-        return {**super().state_dict(), **own}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Go on where `state_dict` was taken."""
-        super().load_state_dict(state)
-        self.warm, self.remembered = state["warm"], state["remembered"]
-        self.rates = state["rates"] and NoiseRates(**state["rates"])
-        return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 import warnings
@@ -19,14 +20,15 @@ from balancemix.data import FeatureRows, Rows, Splits, load
 from balancemix.data.features import channel_statistics
 from balancemix.data.formats.random_images import RandomImages
 from balancemix.errors import InputError
+from balancemix.evaluation.scoring import Metrics
 from balancemix.labels import noise
 from balancemix.labels.classes import class_counts
 from balancemix.models.classifier import UNPOOLED, begin_at_frequencies, build_model, normalisation
 from balancemix.plan.plan import Plan
-from balancemix.progress import Progress
+from balancemix.progress import Progress, Silent
 from balancemix.run import Run
 from balancemix.training import pilot
-from balancemix.training.fit import Metrics, fit
+from balancemix.training.fit import Trained, fit
 
 Bar = Callable[[str, int], AbstractContextManager[Progress]]  # of so many steps, by its name
 
@@ -55,6 +57,19 @@ class Experiment:
     def make_model(self) -> nn.Module:
         """Build a new model for these rows."""
         return make_model(self.plan, self.train, pretrained=self.plan.model.pretrained)
+
+    def fit(self, run: Run | None = None, progress: Progress | None = None) -> Trained:
+        """Look at the labels if the method leaves settings to them, then train as planned.
+
+        A run that is resumed remembers what was decided.
+        """
+        plan, show = self.plan, progress or Silent()
+        if run is not None and run.begun():
+            show.advance(pilot.steps(self.train, plan))
+        elif plan.method.undecided:
+            errors = pilot.explore(self.make_model, self.train, plan, show)
+            plan = dataclasses.replace(plan, method=plan.method.decided_by(errors))
+        return fit(self.make_model, self.train, self.test, plan, run, show)
 
     def record_noise(self, run: Run) -> None:
         """Store the noise, its realised rates and the labels before it."""
@@ -102,8 +117,8 @@ def carry_out(
         processes.begin(str(out.resolve()))
         experiment.record_noise(run)
     with bar(plan.tree()["method"]["name"], experiment.steps) as show:
-        _, metrics = fit(experiment.make_model, experiment.train, experiment.test, plan, run, show)
-    return run, experiment, metrics
+        trained = experiment.fit(run, show)
+    return run, experiment, trained.metrics
 
 
 def load_rows(plan: Plan, path: str | Path, *, cache: str = "off") -> Splits:
@@ -174,7 +189,7 @@ def try_out(plan: Plan, classes: int = 80) -> str:
         short.method.warmup = 1
     rows = RandomImages(4, classes, plan.data.size)
     begin = time.perf_counter()
-    model, metrics = fit(lambda: make_model(plan, rows, pretrained=False), rows, rows, short)
+    model, _, metrics = fit(lambda: make_model(plan, rows, pretrained=False), rows, rows, short)
     weights = sum(parameter.numel() for parameter in model.parameters())
     seconds = time.perf_counter() - begin
     name = plan.tree()["method"]["name"]

@@ -1,10 +1,10 @@
 """fit(): the one training loop, for every method.
 
-    method.start(labels)
+    method.start(given labels)
     for each epoch:
         for x, index in batches (B uniform rows, and B by method.odds if it has any):
             method.loss(model, x, index).backward(); optimiser and schedule step
-        method.end_epoch(predict(train, plain), predict(train, views))   # where it asks for them
+        method.end_epoch(predict(train), …)                    # the passes that it asks for
         score(predict(valid)); log a line; save a checkpoint
     save weights, label table and metrics
 
@@ -15,11 +15,13 @@ an interruption ends with the same bits, and no random state has to be stored bu
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -28,20 +30,30 @@ from balancemix import processes
 from balancemix.data.loading import Loader
 from balancemix.data.rows import ImageRows, Rows
 from balancemix.errors import InputError
-from balancemix.evaluation.metrics import average_precision, evaluate
-from balancemix.evaluation.selection import table_quality
-from balancemix.labels.classes import Groups, class_counts, class_groups
-from balancemix.labels.table import Labels, LabelTable
+from balancemix.evaluation.scoring import (
+    Metrics,
+    score_classes,
+    score_epoch,
+    score_sampling,
+    summarise,
+)
+from balancemix.labels.classes import class_counts, class_groups
+from balancemix.labels.table import Labels
 from balancemix.methods import Method
-from balancemix.methods.sampling import epoch_seed, upsampling
+from balancemix.methods.sampling import epoch_seed
 from balancemix.plan.plan import Plan
 from balancemix.progress import Progress, Silent
 from balancemix.run import VERSION, Run, pack, refusal, unpack
-from balancemix.training import pilot
 from balancemix.training.engine import Engine
 from balancemix.training.predict import predict, predict_logits
 
-Metrics = dict[str, Any]
+
+class Trained(NamedTuple):
+    """What a training ends with: the model, the method with its label table, and the scores."""
+
+    model: nn.Module
+    method: Method
+    metrics: Metrics
 
 
 def fit(
@@ -51,84 +63,84 @@ def fit(
     plan: Plan | None = None,
     run: Run | None = None,
     progress: Progress | None = None,
-) -> tuple[nn.Module, Metrics]:
+) -> Trained:
     """Train the plan's method on `train`, scoring each epoch on `valid`; go on where `run` stopped.
 
-    Returns the model (with averaged weights, if the plan asks for them) and what `metrics.json`
-    holds. Without a `run` nothing is written.
+    The model has averaged weights, if the plan asks for them; metrics are what `metrics.json`
+    holds. The plan's own method stays as it is: a copy of it is trained and returned. Settings left
+    at "auto" are their defaults here (ε 0.975, given positives not trusted); it is
+    `Experiment.fit` that looks at the labels first. Without a `run` nothing is written.
     """
     plan, show = plan or Plan(), progress or Silent()
     processes.start(cpu=plan.train.device == "cpu")
     _compare(plan, train)
     epochs, size, workers = plan.train.epochs, plan.train.batch_size, loading_processes(plan, train)
-    method = plan.method.start(train.labels, epochs, plan.seed)
-    state, lines = run.stored() if run is not None else (None, [])
-    if state is not None:
-        show.advance(pilot.steps(train, plan))
-    elif method.unsettled:
-        method.settle(pilot.explore(make_model, train, plan, show))
+    method = copy.copy(plan.method).start(train.labels, epochs, plan.seed)
     torch.manual_seed(plan.seed)
     engine = Engine(method.build(make_model), plan, run)
     truth = train.labels if train.truth is None else train.truth
     groups = class_groups(class_counts(truth), plan.data.groups)
     batches = method.batches(size, plan.seed)
     engine.schedule(epochs, len(batches))
-    if state is not None:
-        try:
-            method.load_state_dict(state["method"])
-            engine.load_state_dict(state)
-        except (KeyError, TypeError) as error:
-            raise refusal(run) from error
-        lines = lines[: method.epoch]
-        show.advance(method.epoch * len(batches))
+    log = _resume(run, method, engine)
+    show.advance(method.epoch * len(batches))
+    confident = partial(predict, batch_size=size, workers=workers)
+    scored = partial(predict_logits, batch_size=size, workers=workers)
 
-    confidence: Tensor | None = None
-    logits: Tensor | None = None
+    plain: Tensor | None = None
+    logits: list[Tensor] = []
     while method.epoch < epochs:
-        epoch, begin = method.epoch, time.perf_counter()
-        seed = epoch_seed(plan.seed, epoch)
+        begin, request = time.perf_counter(), method.request()
+        seed = epoch_seed(plan.seed, method.epoch)
         torch.manual_seed(seed)
-        order = Loader(train.with_views(method.views, seed), batches, workers)
-        loss = _learn(engine, method, order, show, _shown(lines))
+        order = Loader(train.with_views(request.views, seed), batches, workers)
+        loss = _learn(engine, method, order, show, _shown(log))
         engine.level()
-        line: dict[str, Any] = {"epoch": epoch + 1, "loss": loss, "lr": engine.rate}
+        line: dict[str, Any] = {"epoch": method.epoch + 1, "loss": loss, "lr": engine.rate}
 
-        scored = engine.averaged
-        said = seen = None
-        if epoch + 1 == epochs:
-            said = confidence = predict(method.witness(scored), train.plain, size, workers=workers)
-        if method.needs_confidence and (said is None or method.confidence_views):
-            shown = train.with_views(method.confidence_views, seed)
-            said = predict(method.witness(scored), shown, size, workers=workers)
-        if method.needs_views:
-            seen = predict(scored, train.with_views(2, seed), size, workers=workers)
-        line |= method.end_epoch(said, seen)
-        del said, seen  # N×K floats that nothing needs while a checkpoint is written
+        members = method.members(engine.averaged)
+        views = [train.with_views(count, seed) for count in request.passes]
+        passes = [confident(member, rows) for member in members for rows in views]
+        line |= method.end_epoch(*passes)
+        plain = passes[0] if method.epoch == epochs and request.passes[:1] == (0,) else None
+        del passes  # N×K floats that nothing needs while a checkpoint is written
         _level(method)
-        line |= _upsampling(method.odds, train.labels, groups)
+        line |= score_sampling(method, groups)
         line["seconds"] = time.perf_counter() - begin
-        logits = predict_logits(method.witness(scored), valid.plain, size, workers=workers)
-        line |= _scores(logits, valid, groups, plan)
-        line |= _selection(method.table, train.truth, groups)
-        lines.append(line)
+        logits = [scored(member, valid.plain) for member in members]
+        line |= score_epoch(method, logits, train, valid, groups, plan.train.ap)
+        log.append(line)
         engine.track(line)
         if run is not None and processes.rank() == 0:
-            run.write_log(lines)
+            run.write_log(log)
             run.save_checkpoint({"method": method.state_dict(), **engine.state_dict()})
 
-    metrics = summarise(lines)
-    if confidence is None or logits is None:  # resumed after the last epoch: only files are missing
-        witness = method.witness(engine.averaged)  # as in an epoch: to the last bit
-        confidence = predict(witness, train.plain, size, workers=workers)
-        logits = predict_logits(witness, valid.plain, size, workers=workers)
-    if run is not None and processes.rank() == 0:
-        run.save_model(method.deliver(engine.weights()))
-        run.write_arrays("labels.npz", _record(method.table.whole(), confidence, train))
-        run.write_json("classes.json", _by_class(logits, train, valid, plan))
-        run.write_json("metrics.json", metrics)
+    metrics, kept = summarise(log), method.members(engine.averaged)[0]
+    if run is not None:
+        plain = confident(kept, train.plain) if plain is None else plain
+        # None where a run is resumed after its last epoch, and only files are missing.
+        last = logits[0] if logits else scored(kept, valid.plain)
+        if processes.rank() == 0:
+            run.save_model(kept.state_dict())
+            run.write_arrays("labels.npz", _record(method.table.whole(), plain, train))
+            run.write_json("classes.json", score_classes(last, train, valid, plan.train.ap))
+            run.write_json("metrics.json", metrics)
     engine.end()
     processes.wait_for_all()  # the files are there, whoever looks
-    return engine.averaged, metrics
+    return Trained(engine.averaged, method, metrics)
+
+
+def _resume(run: Run | None, method: Method, engine: Engine) -> list[dict[str, Any]]:
+    """Put method and engine where the run stopped, and return its log up to there."""
+    state, log = run.stored() if run is not None else (None, [])
+    if state is None:
+        return []
+    try:
+        method.load_state_dict(state["method"])
+        engine.load_state_dict(state)
+    except (KeyError, TypeError) as error:
+        raise refusal(run) from error
+    return log[: method.epoch]
 
 
 def _learn(
@@ -154,67 +166,13 @@ def _learn(
     return float(of_all) / processes.world() / steps
 
 
-def summarise(lines: list[dict[str, Any]]) -> Metrics:
-    """Reduce a log to last and best scores, quality of the selection, and time."""
-    scores = [key for key in lines[-1] if key.startswith(("mAP", "C", "O"))]
-    best = max(lines, key=lambda line: line["mAP"])
-    seconds = sorted(line["seconds"] for line in lines)
-    return {
-        "last": {key: lines[-1][key] for key in scores},
-        "best": {"epoch": best["epoch"], **{key: best[key] for key in scores if key in best}},
-        "selection": lines[-1].get("selection", {}),
-        "epochs": len(lines),
-        "seconds_per_epoch": seconds[len(seconds) // 2],
-    }
-
-
-def _scores(said: Tensor, valid: Rows, groups: Groups, plan: Plan) -> dict[str, float]:
-    """Score the model's own K columns and, where a method trains several models, their mean."""
-    truth = valid.labels if valid.truth is None else valid.truth
-    each = said.view(len(said), -1, len(valid.classes)).unbind(1)
-
-    def score(logits: Tensor) -> dict[str, float]:
-        return evaluate(logits, truth, groups, convention=plan.train.ap, classes=valid.classes)
-
-    if len(each) == 1:
-        return score(said)
-    together = torch.stack(each).double().sigmoid().mean(0)
-    return {**score(each[0]), "mAP_ensemble": score(together.logit())["mAP"]}
-
-
-def _by_class(said: Tensor, train: Rows, valid: Rows, plan: Plan) -> dict[str, Any]:
-    """Score each class: its name, given positives in training, and AP in percent, if it has one."""
-    truth = valid.labels if valid.truth is None else valid.truth
-    each = average_precision(said[:, : len(valid.classes)], truth, plan.train.ap)
-    facts = zip(valid.classes, class_counts(train.labels).tolist(), each.tolist(), strict=True)
-    keys = ("name", "positives", "AP")
-    scored = [(name, count, None if math.isnan(ap) else 100 * ap) for name, count, ap in facts]
-    return {"classes": [dict(zip(keys, fact, strict=True)) for fact in scored]}
-
-
-def _selection(
-    table: LabelTable, truth: Tensor | None, groups: Groups
-) -> dict[str, dict[str, float]]:
-    """Score the label table against the truth, which no method ever sees."""
-    return {} if truth is None else {"selection": table_quality(table, truth, groups)}
-
-
-def _upsampling(odds: Tensor | None, labels: Tensor, groups: Groups) -> dict[str, float]:
-    """Say how many times as often as at random the minority sampler draws each class group."""
-    if odds is None:
-        return {}
-    factor = upsampling(labels, odds)
-    means = {name: factor[index].nanmean() for name, index in groups.items() if len(index)}
-    return {f"upsampling_{name}": float(mean) for name, mean in means.items()}
-
-
 def _record(labels: Labels, confidence: Tensor, train: Rows) -> dict[str, Any]:
-    """Collect what labels.npz holds; of several witnesses' confidence, the model's own."""
+    """Collect what labels.npz holds."""
     arrays: dict[str, Any] = {name: tensor.numpy() for name, tensor in labels._asdict().items()}
     return {
         "version": VERSION,
         **arrays,
-        "confidence": confidence[:, : len(train.classes)].numpy(),
+        "confidence": confidence.numpy(),
         "classes": list(train.classes),
         "names": list(train.names),
     }

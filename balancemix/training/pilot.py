@@ -16,6 +16,7 @@ from balancemix.methods import Mixup
 from balancemix.methods.base import warm_epochs
 from balancemix.plan.plan import Plan
 from balancemix.progress import Progress
+from balancemix.training.fit import fit
 from balancemix.training.predict import predict
 
 _UNSEEN = 0.1
@@ -29,8 +30,6 @@ def explore(
     What the real training does afterwards does not depend on it but through what is chosen: no
     random number and no weight goes over.
     """
-    from balancemix.training.fit import fit  # which calls this
-
     kept, seen = _divided(train, plan.seed)
     given = int(kept.labels.sum())
     if given < FEWEST:  # whatever a pilot said, nothing would follow
@@ -40,14 +39,14 @@ def explore(
     pilot.train.batch_size = min(plan.train.batch_size, len(seen))
     with warnings.catch_warnings():  # of classes without positives among few rows: no wonder
         warnings.simplefilter("ignore", UserWarning)
-        model, _ = fit(make_model, seen, kept, pilot, progress=progress)
+        model = fit(make_model, seen, kept, pilot, progress=progress).model
     confidence = predict(model, kept.plain, plan.train.batch_size)
     return estimate_errors(kept.labels, confidence)
 
 
 def steps(train: Rows, plan: Plan) -> int:
     """Count the batches of the pilot that a plan asks for, if it does."""
-    if not plan.method.unsettled:
+    if not plan.method.undecided:
         return 0
     kept, seen = _divided(train, plan.seed)
     size = min(plan.train.batch_size, max(len(seen), 1))

@@ -1,5 +1,6 @@
 """How many labels are wrong or missing, judged by rows that a pilot was not trained on."""
 
+import copy
 import math
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from balancemix.data import FeatureRows
+from balancemix.data import FeatureRows, Splits
 from balancemix.judge.held_out import LabelErrors, estimate_errors
 from balancemix.labels.noise import parse
 from balancemix.methods import BalanceMix
@@ -15,6 +16,7 @@ from balancemix.plan.plan import Plan
 from balancemix.progress import Silent
 from balancemix.run import Run
 from balancemix.training import pilot
+from balancemix.training.experiment import Experiment
 from balancemix.training.fit import fit
 from balancemix.training.pilot import explore
 from tests.methods.test_methods import EPOCHS, make_data
@@ -131,6 +133,16 @@ def linear():
     return nn.Linear(12, 5)
 
 
+class Trial(Experiment):
+    def make_model(self):
+        return linear()
+
+
+def trial(plan, data):
+    """An experiment on these rows, whatever the plan names."""
+    return Trial(plan, Splits(data, data, {"train": data, "test": data}), data, {})
+
+
 @pytest.mark.parametrize(
     ("noise", "trusted"), [("drop:0.8", True), ("none", False), ("mislabel:0.4", False)]
 )
@@ -153,7 +165,7 @@ def test_a_pilot_s_batches_are_counted():
 
     data, plan, show = rows(), small(), Count()
     wanted = pilot.steps(data, plan) + 4 * math.ceil(len(data) / 32)
-    fit(linear, data, data, plan, progress=show)
+    trial(plan, data).fit(progress=show)
     assert show.steps == wanted > 4 * math.ceil(len(data) / 32)
     assert pilot.steps(data, small(epsilon=0.9, trust_positives=False)) == 0
 
@@ -168,16 +180,35 @@ def test_too_few_rows_are_not_explored():
 def test_what_is_chosen_is_all_that_a_pilot_leaves_behind():
     data = rows()
     by_hand = small(epsilon=0.975, trust_positives=False)
-    (auto, one), (hand, two) = (fit(linear, data, data, plan) for plan in (small(), by_hand))
-    for name, weight in hand.state_dict().items():
-        assert auto.state_dict()[name].equal(weight)
-    assert one["last"] == two["last"]
+    auto, hand = (trial(plan, data).fit() for plan in (small(), by_hand))
+    for name, weight in hand.model.state_dict().items():
+        assert auto.model.state_dict()[name].equal(weight)
+    assert auto.metrics["last"] == hand.metrics["last"]
+
+
+def test_without_a_pilot_auto_settings_are_their_defaults():
+    data, plan = rows(), small()
+    by_hand = small(epsilon=0.975, trust_positives=False)
+    auto, hand = (fit(linear, data, data, each) for each in (plan, by_hand))
+    for name, weight in hand.model.state_dict().items():
+        assert auto.model.state_dict()[name].equal(weight)
+    assert auto.method.chosen == {}
+
+
+def test_the_plan_s_method_stays_as_it_was():
+    data, plan = rows(), small()
+    kept = copy.deepcopy(vars(plan.method))
+    trained = trial(plan, data).fit()
+    assert vars(plan.method) == kept
+    assert trained.method is not plan.method
+    assert trained.method.epoch == 4
+    assert trained.method.chosen
 
 
 def test_what_was_chosen_is_logged_and_not_asked_again(tmp_path, monkeypatch):
     plan, data = small(), rows()
     run = Run.create(tmp_path / "run", plan)
-    fit(linear, data, data, plan, run)
+    decided = trial(plan, data).fit(run).method
     first, *others = run.log()
     assert {"positives", "wrong", "missing", "error", "trust_positives"} <= first.keys()
     assert not any("wrong" in line for line in others)
@@ -187,24 +218,24 @@ def test_what_was_chosen_is_logged_and_not_asked_again(tmp_path, monkeypatch):
 
     monkeypatch.setattr(pilot, "explore", never)
     (run.path / "metrics.json").unlink()
-    again = small()
-    fit(linear, data, data, again, run)
-    assert again.method.found == plan.method.found
+    again = trial(small(), data).fit(run).method
+    assert again.chosen == decided.chosen != {}
 
 
 @pytest.mark.parametrize("options", [{"select": False}, {"epsilon": 0.9, "trust_positives": True}])
 def test_nothing_is_asked_where_nothing_is_left_open(options):
     settings = {key: value for key, value in {**AUTO, **options}.items() if key != "name"}
-    assert not BalanceMix(**settings).start(make_data()[1], EPOCHS).unsettled
+    assert not BalanceMix(**settings).start(make_data()[1], EPOCHS).undecided
 
 
 @pytest.mark.parametrize(("wrong", "missing"), [(0.0, 4.0), (0.3, 0.0)])
 def test_positives_are_trusted_where_labels_are_only_missing(wrong, missing):
     given, confidence = planted(wrong, missing)
-    method = BalanceMix(trust_positives="auto", warmup=0).start(given, 3)
-    assert method.unsettled
-    method.settle(estimate_errors(given, confidence))
-    assert not method.unsettled
+    auto = BalanceMix(trust_positives="auto", warmup=0)
+    assert auto.undecided
+    method = auto.decided_by(estimate_errors(given, confidence)).start(given, 3)
+    assert auto.undecided
+    assert not method.undecided
     facts = method.end_epoch(confidence)
     assert method.trusting == (missing > 0) == bool(facts["trust_positives"])
     assert bool((method.table.clean[given > 0] == 1).all()) == (missing > 0)
@@ -215,21 +246,20 @@ def test_positives_are_trusted_where_labels_are_only_missing(wrong, missing):
 )
 def test_the_warm_up_is_halved_where_most_positives_are_wrong(wrong, warmup, expected):
     errors = LabelErrors(positives=500, wrong=wrong, missing=0.5)
-    method = BalanceMix(warmup=warmup).start(make_data()[1], 30)
-    method.settle(errors)
-    assert method.warm == method.found["warmup"] == expected
+    method = BalanceMix(warmup=warmup).decided_by(errors).start(make_data()[1], 30)
+    assert method.warm == method.chosen["warmup"] == expected
     again = BalanceMix(warmup=warmup).start(make_data()[1], 30)
     assert again.load_state_dict(method.state_dict()).warm == expected
 
 
 def test_what_was_chosen_is_kept_in_the_state():
     given, confidence = planted(0.0, 4.0)
-    method = BalanceMix(trust_positives="auto").start(given, 4)
-    method.settle(estimate_errors(given, confidence))
+    errors = estimate_errors(given, confidence)
+    method = BalanceMix(trust_positives="auto").decided_by(errors).start(given, 4)
     again = BalanceMix(trust_positives="auto").start(given, 4, seed=3)
     again.load_state_dict(method.state_dict())
     assert again.trusting is True
-    assert not again.unsettled
+    assert again.chosen == method.chosen
 
 
 def test_the_settings_reader_knows_auto():

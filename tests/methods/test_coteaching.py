@@ -13,7 +13,7 @@ from balancemix.data import FeatureRows
 from balancemix.evaluation.metrics import evaluate
 from balancemix.labels.table import Status
 from balancemix.methods import CoTeaching, Mixup
-from balancemix.methods.coteaching import Peers, SideBySide, find_peers, partners
+from balancemix.methods.coteaching import Peers, partners
 from balancemix.methods.mixing import draw_lambda
 from balancemix.plan.plan import Plan
 from balancemix.training.fit import fit
@@ -68,38 +68,25 @@ def test_peers_are_both_in_training_and_a_in_evaluation():
     assert apart[1].equal(peers.b(2 * x))
     peers.eval()
     assert peers(x).equal(peers.a(x))
-    assert SideBySide(peers).eval()(x).equal(torch.cat([peers.a(x), peers.b(x)], 1))
     assert peers(x).shape == (N, K)
 
 
-def test_prediction_asks_a_and_its_witness_both():
+def test_prediction_asks_a_and_each_member_itself():
     x, model = make_data()[0], two_peers(norm=True)
-    one, both = predict(model, Rows(x)), predict(CoTeaching().witness(model), Rows(x))
-    assert one.equal(predict(model.a, Rows(x)))
-    assert both.equal(torch.cat([one, predict(model.b, Rows(x))], 1))
+    a, b = CoTeaching().members(model)
+    assert a is model.a
+    assert b is model.b
+    assert predict(model, Rows(x)).equal(predict(a, Rows(x)))
+    assert not predict(b, Rows(x)).equal(predict(a, Rows(x)))
     assert model.training
-    assert not model.side_by_side
 
 
 def test_peers_are_found_in_what_is_wrapped_around_them():
-    peers = two_peers()
-    average = AveragedModel(peers)
-    assert find_peers(average) is average.module
-    assert predict(SideBySide(average), Rows(make_data()[0])).shape == (N, 2 * K)
+    average = AveragedModel(two_peers())
+    assert CoTeaching().members(average) == [average.module.a, average.module.b]
 
 
-def test_a_witness_that_fails_leaves_peer_a_in_place():
-    def fail(module, args):
-        raise ZeroDivisionError
-
-    peers = two_peers().eval()
-    peers.b.register_forward_pre_hook(fail)
-    with pytest.raises(ZeroDivisionError):
-        SideBySide(peers)(torch.zeros(2, D))
-    assert not peers.side_by_side
-
-
-def test_two_models_of_different_weights_are_built_and_one_is_delivered():
+def test_two_models_of_different_weights_are_built_and_the_first_is_kept():
     torch.manual_seed(3)
     method = CoTeaching()
     model = method.build(lambda: nn.Linear(D, K))
@@ -107,8 +94,9 @@ def test_two_models_of_different_weights_are_built_and_one_is_delivered():
     first = nn.Linear(D, K)
     assert model.a.weight.equal(first.weight)
     assert not model.b.weight.equal(first.weight)
-    nn.Linear(D, K).load_state_dict(method.deliver(model.state_dict()))
-    assert method.deliver(model.state_dict())["weight"].equal(first.weight)
+    kept = method.members(model)[0].state_dict()
+    nn.Linear(D, K).load_state_dict(kept)
+    assert kept["weight"].equal(first.weight)
 
 
 def test_a_model_that_is_not_two_is_refused():
@@ -150,7 +138,7 @@ def test_one_optimiser_on_two_peers_equals_two(optimiser):
 def test_each_peer_has_the_rows_that_the_other_holds_to_be_clean(seed):
     labels, confidence, wrong = planted(seed=seed)
     method = CoTeaching(warmup=0).start(labels, EPOCHS)
-    facts = method.end_epoch(confidence)
+    facts = method.end_epoch(*confidence.split(K, 1))
     f_a, f_b = confidence.double().numpy().reshape(-1, 2, K).swapaxes(0, 1)
     np.testing.assert_array_equal(method.sets, reference.sets(f_a, f_b, labels.numpy()))
     assert not method.sets[0].equal(method.sets[1])
@@ -163,7 +151,7 @@ def test_each_peer_has_the_rows_that_the_other_holds_to_be_clean(seed):
 def test_the_table_says_what_peer_a_trains_on():
     labels, confidence, _ = planted()
     method = CoTeaching(warmup=0).start(labels, EPOCHS)
-    method.end_epoch(confidence)
+    method.end_epoch(*confidence.split(K, 1))
     table = method.table
     kept = method.sets[0, :, None].expand(-1, K)
     assert (table.whole().weight > 0).equal(kept)
@@ -176,10 +164,10 @@ def test_a_set_of_less_than_two_batches_is_not_trained_on():
     labels, confidence, _ = planted()
     method = CoTeaching(warmup=0).start(labels, EPOCHS)
     method.batches(60)
-    assert "sets_too_small" not in method.end_epoch(confidence)
+    assert "sets_too_small" not in method.end_epoch(*confidence.split(K, 1))
     assert not method.sets.all()
     method.batches(100)
-    assert method.end_epoch(confidence)["sets_too_small"] == 2
+    assert method.end_epoch(*confidence.split(K, 1))["sets_too_small"] == 2
     assert method.sets.all()
     assert (method.table.whole().weight == 1).all()
     assert (method.table.status == Status.CLEAN).all()
@@ -189,7 +177,7 @@ def test_a_set_of_less_than_two_batches_is_not_trained_on():
 def test_losses_all_alike_keep_every_row():
     labels = make_data()[1]
     method = CoTeaching(warmup=0).start(labels, EPOCHS)
-    facts = method.end_epoch(torch.full((N, 2 * K), 0.5))
+    facts = method.end_epoch(*torch.full((2, N, K), 0.5))
     assert facts["mixtures_constant"] == 2
     assert method.sets.all()
 
@@ -199,10 +187,10 @@ def test_rows_are_judged_from_the_last_epoch_of_the_warm_up_on():
     training = Training(make_method("coteaching", labels, warmup=2), x)
     wanted, told = [], []
     for _ in range(EPOCHS):
-        wanted.append(training.method.needs_confidence)
+        wanted.append(bool(training.method.request().passes))
         told.append("kept_a" in training.epoch())
     assert wanted == told == [False, True, True]
-    assert not CoTeaching(select=False).start(labels, EPOCHS).needs_confidence
+    assert not CoTeaching(select=False).start(labels, EPOCHS).request().passes
 
 
 @pytest.mark.parametrize(("warmup", "epochs", "warm"), [(None, 50, 10), (None, 4, 1), (3, 50, 3)])
@@ -214,13 +202,13 @@ def test_the_confidence_of_one_peer_is_refused():
     labels, confidence, _ = planted()
     method = CoTeaching(warmup=0).start(labels, EPOCHS)
     for wrong, message in (
-        (None, "confidence"),
-        (confidence[:, :K], r"predict\(method.witness\(model\)"),
-        (confidence[1:], "N×K"),
-        (confidence * torch.nan, "between 0 and 1"),
+        ((), "2 matrices of confidence"),
+        (confidence[:, :K].split(K, 1), "2 matrices of confidence"),
+        (confidence[1:].split(K, 1), "N×K"),
+        ((confidence * torch.nan).split(K, 1), "between 0 and 1"),
     ):
         with pytest.raises(ValueError, match=message):
-            method.end_epoch(wrong)
+            method.end_epoch(*wrong)
 
 
 @pytest.mark.parametrize("options", [{"warmup": -1}, {"alpha": -0.5}])
@@ -318,8 +306,8 @@ def test_the_ensemble_is_the_mean_probability_of_both_peers():
     rows = FeatureRows(*make_data(), [f"class {k}" for k in range(K)])
     plan = Plan(method=CoTeaching(warmup=1))
     plan.train.epochs, plan.train.batch_size = 2, SIZE
-    model, metrics = fit(make_model, rows, rows, plan)
-    both = predict(CoTeaching().witness(model), rows.plain).view(N, 2, K).mean(1)
+    model, method, metrics = fit(make_model, rows, rows, plan)
+    both = torch.stack([predict(each, rows.plain) for each in method.members(model)]).mean(0)
     want = evaluate(both.double().logit(), rows.labels)["mAP"]
     assert metrics["last"]["mAP_ensemble"] == pytest.approx(want)
 

@@ -10,11 +10,14 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 from balancemix import processes
+from balancemix.errors import InputError
 from balancemix.labels.mixtures import Mixtures
 from balancemix.labels.table import Status
-from balancemix.methods import BCE, METHODS, BalanceMix, Mixup
+from balancemix.methods import BCE, METHODS, BalanceMix, Method, Mixup
+from balancemix.methods.base import Batch, Request
 from balancemix.methods.mixing import draw_lambda
 from balancemix.models.classifier import evaluating
+from balancemix.processes import Part
 from balancemix.training.predict import predict, predict_logits
 from tests.reference import balancemix as reference
 
@@ -121,7 +124,8 @@ class Training:
         self.losses = []
 
     def epoch(self):
-        rows = Rows(self.x, self.method.views if self.views else 1)
+        request = self.method.request()
+        rows = Rows(self.x, request.views if self.views else 1)
         self.model.train()
         for x, index in DataLoader(rows, batch_sampler=self.method.batches(SIZE)):
             loss = self.method.loss(self.model, x, index)
@@ -129,10 +133,11 @@ class Training:
             self.optimiser.step()
             self.optimiser.zero_grad()
             self.losses.append(loss.item())
-        confidence = None
-        if self.method.needs_confidence:
-            confidence = predict(self.method.witness(self.model), Rows(self.x))
-        return self.method.end_epoch(confidence)
+        return self.method.end_epoch(*(self.confidence() if request.passes else ()))
+
+    def confidence(self):
+        """Each member's, on plain rows."""
+        return [predict(member, Rows(self.x)) for member in self.method.members(self.model)]
 
     def run(self, epochs=EPOCHS):
         for _ in range(epochs):
@@ -158,6 +163,22 @@ def same(a, b):
 
 
 # The contract.
+
+
+def test_a_method_that_overrides_loss_is_told_what_to_override():
+    class Old(Method):
+        def loss(self, model, x, index):
+            return super().loss(model, x, index)
+
+    with pytest.raises(InputError, match=r"Old\.loss: is final; override batch_loss"):
+        Old().start(make_data()[1], 1)
+
+
+def test_unknown_labels_are_refused():
+    labels = make_data()[1].to(torch.int8)
+    labels[3, 2] = -1
+    with pytest.raises(ValueError, match="unknown"):
+        BCE().start(labels, 1)
 
 
 @every_method
@@ -189,13 +210,13 @@ def test_given_labels_and_the_callers_tensors_are_untouched(name):
 
     index = torch.arange(2 * SIZE)
     batch, kept_batch = x[index], x[index].clone()
-    confidence = predict(training.method.witness(training.model), Rows(x))
-    kept_confidence = confidence.clone()
+    confidence = training.confidence()
+    kept_confidence = copy.deepcopy(confidence)
     training.method.loss(training.model, batch, index)
-    training.method.end_epoch(confidence)
+    training.method.end_epoch(*confidence)
     assert batch.equal(kept_batch)
     assert index.equal(torch.arange(2 * SIZE))
-    assert confidence.equal(kept_confidence)
+    assert all(one.equal(kept) for one, kept in zip(confidence, kept_confidence, strict=True))
 
 
 @every_method
@@ -256,7 +277,7 @@ def test_bce_setting_equals_bce_bit_for_bit(name, options):
     plain = trained("bce")
     alike = Training(METHODS[name](**options).start(labels, EPOCHS), x).run()
     if name == "coteaching":  # to rounding; its loss is the sum over its peers
-        one = alike.method.deliver(alike.model.state_dict())
+        one = alike.method.members(alike.model)[0].state_dict()
         torch.testing.assert_close(dict(one), dict(plain.model.state_dict()))
         assert alike.losses == pytest.approx([2 * loss for loss in plain.losses])
         return
@@ -437,9 +458,9 @@ def test_views_are_wanted_once_the_warm_up_is_over(mode):
     training = Training(method, make_data()[0])
     wanted = []
     for _ in range(EPOCHS):
-        wanted.append((training.method.views, training.method.needs_views))
+        wanted.append(training.method.request())
         training.epoch()
-    assert wanted == [(1, False), (1, False), (2, True)]
+    assert wanted == [Request(1, (0,)), Request(1, (0,)), Request(2, (0, 2))]
 
 
 def test_mode_epoch_wants_views_at_the_end_of_the_warm_up_and_after():
@@ -447,9 +468,9 @@ def test_mode_epoch_wants_views_at_the_end_of_the_warm_up_and_after():
     training = Training(method, make_data()[0])
     wanted = []
     for _ in range(EPOCHS):
-        wanted.append((method.views, method.confidence_views, method.needs_views))
+        wanted.append(method.request())
         training.epoch()
-    assert wanted == [(1, 0, False), (1, 2, False), (1, 2, False)]
+    assert wanted == [Request(1, (0,)), Request(1, (2,)), Request(1, (2,))]
 
 
 def test_labels_are_judged_from_the_last_epoch_of_the_warm_up_on():
@@ -685,34 +706,41 @@ def echo_case(**options):
     return method
 
 
+def managed(method, model, x, index):
+    """Target and weight of a batch, decided by its views."""
+    views = [x] if isinstance(x, torch.Tensor) else x
+    batch = Batch(views, index, Part(len(index)))
+    return method.managed(model, batch, *method.table.rows(index))
+
+
 def test_re_labelling_goes_by_the_mean_of_both_views():
     method = echo_case()
     first = torch.tensor([[0.99, 0.01, 0.99, 0.01, 0.99]])
     second = torch.tensor([[0.70, 0.30, 0.55, 0.01, 0.90]])  # means 0.845, 0.155, 0.77, 0.01, 0.945
-    target, weight = method.refine(Echo(), [first.logit(), second.logit()], torch.tensor([0]))
+    target, weight = managed(method, Echo(), [first.logit(), second.logit()], torch.tensor([0]))
     assert target.tolist() == [[1, 0, 0, 1, 1]]
     torch.testing.assert_close(weight, torch.tensor([[1, 1, 0.3, 1, 1]]), rtol=0.004, atol=0)
 
 
 def test_a_single_view_decides_alone():
     view = torch.tensor([[0.99, 0.01, 0.55, 0.01, 0.5]])
-    target, weight = echo_case().refine(Echo(), view.logit(), torch.tensor([0]))
+    target, weight = managed(echo_case(), Echo(), view.logit(), torch.tensor([0]))
     assert target.tolist() == [[1, 0, 0, 1, 1]]
     torch.testing.assert_close(weight, torch.tensor([[1, 1, 0.3, 1, 0.4]]), rtol=0.004, atol=0)
 
 
 def test_more_than_two_views_are_averaged_too():
     views = [torch.full((1, K), p).logit() for p in (0.99, 0.99, 0.2)]  # mean 0.727
-    target, _ = echo_case(epsilon=0.75).refine(Echo(), views, torch.tensor([0]))
+    target, _ = managed(echo_case(epsilon=0.75), Echo(), views, torch.tensor([0]))
     assert target.tolist() == [[0, 1, 0, 1, 1]]
-    target, _ = echo_case(epsilon=0.7).refine(Echo(), views, torch.tensor([0]))
+    target, _ = managed(echo_case(epsilon=0.7), Echo(), views, torch.tensor([0]))
     assert target.tolist() == [[1, 1, 1, 1, 1]]
 
 
 def test_refined_labels_last_for_the_step_only():
     method = echo_case()
     kept = method.table.state_dict()
-    method.refine(Echo(), torch.full((2, K), 5.0), torch.tensor([0, 1]))
+    managed(method, Echo(), torch.full((2, K), 5.0), torch.tensor([0, 1]))
     assert same(method.table.state_dict(), kept)
 
 
@@ -723,8 +751,8 @@ def test_rows_without_doubted_labels_are_not_forwarded():
     model = Echo()
     model.register_forward_hook(lambda module, inputs, output: shown.append(len(output)))
     views = [torch.zeros(6, K), torch.zeros(6, K)]
-    method.refine(model, views, torch.arange(6))
-    method.refine(model, views, torch.tensor([0, 2, 4, 6, 8, 10]))
+    managed(method, model, views, torch.arange(6))
+    managed(method, model, views, torch.tensor([0, 2, 4, 6, 8, 10]))
     assert shown == [6]  # two views of three rows, then none
 
 
@@ -733,7 +761,7 @@ def test_re_labelling_off_leaves_clean_and_ambiguous_labels(mode):
     x, labels = make_data()
     method = make_method("balancemix", labels, relabel=False, mode=mode)
     training = Training(method, x, views=True).run()
-    assert method.views == 1
+    assert method.request().views == 1
     assert method.table.whole().target.equal(labels.float())
     assert not torch.isin(method.table.status, torch.tensor([Status.PRESENT, Status.ABSENT])).any()
     assert (training.method.table.status == Status.AMBIGUOUS).any()
@@ -796,7 +824,7 @@ def test_views_leave_buffers_modes_and_random_state_unchanged(make):
     model = make()
     buffers, modes = snapshot(model), [module.training for module in model.modules()]
     state = torch.get_rng_state()
-    target, _ = method.refine(model, [x[index], x[index] + 0.5], index)
+    target, _ = managed(method, model, [x[index], x[index] + 0.5], index)
     assert same(snapshot(model), buffers)
     assert [module.training for module in model.modules()] == modes
     assert torch.get_rng_state().equal(state)

@@ -239,8 +239,8 @@ def test_em_apl_wants_confidence_while_it_is_of_use(warmup, epochs, wanted):
     method = EMAPL(warmup=warmup).start(drawn()[1], epochs)
     seen = []
     for _ in range(epochs):
-        seen.append(method.needs_confidence)
-        method.end_epoch(torch.rand(B, K) if seen[-1] else None)
+        seen.append(bool(method.request().passes))
+        method.end_epoch(*([torch.rand(B, K)] if seen[-1] else []))
     assert seen == wanted
 
 
@@ -267,11 +267,11 @@ def test_the_least_confident_are_found_in_each_class():
 
 
 @pytest.mark.parametrize("kind", [ROLE, EMAPL])
-@pytest.mark.parametrize("confidence", [None, torch.rand(B, K + 1), torch.full((B, K), math.nan)])
+@pytest.mark.parametrize("confidence", [[], [torch.rand(B, K + 1)], [torch.full((B, K), math.nan)]])
 def test_an_epoch_without_a_usable_confidence_is_refused(kind, confidence):
     method = kind().start(drawn()[1], 2)
     with pytest.raises(ValueError, match="confidence"):
-        method.end_epoch(confidence)
+        method.end_epoch(*confidence)
     assert method.epoch == 0
 
 

@@ -35,6 +35,7 @@ def test_the_worked_example_trains_resumes_and_is_stored_by_name(stranger, tiny)
     assert plan.tree()["method"] == {
         "name": "my_methods:Trimmed",
         "reduction": "sum",
+        "alpha": 0.0,
         "share": 0.1,
     }
     assert Plan.from_tree(plan.tree()) == plan

@@ -233,7 +233,7 @@ def test_confidence_is_wanted_in_the_last_five_epochs_of_the_warm_up():
     method = TEstimator(warmup=7, fewest=4).start(labels, 10)
     training, wanted, facts = Training(method, x), [], []
     for _ in range(10):
-        wanted.append(method.needs_confidence)
+        wanted.append(bool(method.request().passes))
         facts.append(training.epoch())
     assert wanted == [False, False, *[True] * 5, False, False, False]
     assert ["rho0" in line for line in facts] == [epoch == 6 for epoch in range(10)]

@@ -90,7 +90,8 @@ def test_every_method_trains_a_model_that_is_far(name, options):
     with Distance():
         for epoch in range(3):
             model.train()
-            shown = rows.with_views(method.views, epoch)
+            request = method.request()
+            shown = rows.with_views(request.views, epoch)
             for x, index in Loader(shown, method.batches(16)):
                 far = x.to(FAR) if isinstance(x, torch.Tensor) else [view.to(FAR) for view in x]
                 loss = method.loss(model, far, index)
@@ -98,13 +99,9 @@ def test_every_method_trains_a_model_that_is_far(name, options):
                 optimizer.step()
                 optimizer.zero_grad()
                 assert loss.detach().isfinite()
-            confidence, seen = None, None
-            if method.needs_confidence:
-                shown = rows.with_views(method.confidence_views, epoch)
-                confidence = predict(method.witness(model), shown, 16)
-            if method.needs_views:
-                seen = predict(model, rows.with_views(2, epoch), 16)
-            method.end_epoch(confidence, seen)
+            views = [rows.with_views(count, epoch) for count in request.passes]
+            members = method.members(model)
+            method.end_epoch(*[predict(each, seen, 16) for each in members for seen in views])
     assert all(
         not isinstance(state, Far) for state in torch.utils._pytree.tree_leaves(method.state_dict())
     )

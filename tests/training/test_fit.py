@@ -35,7 +35,7 @@ def train(path: Path, out: Path, plan: Plan, **how):
     experiment = prepare(plan)
     run = Run.create(out, plan, **how)
     experiment.record_noise(run)
-    model, metrics = fit(experiment.make_model, experiment.train, experiment.test, plan, run)
+    model, _, metrics = fit(experiment.make_model, experiment.train, experiment.test, plan, run)
     return run, model, metrics
 
 
@@ -64,7 +64,7 @@ def test_a_run_leaves_its_files_and_its_model_can_be_loaded(tiny, tmp_path, meth
 def test_enough_training_fits_a_few_clean_rows(tiny, tmp_path):
     plan = Plan.from_tree({**plan_for(tiny, "bce", epochs=40, lr=0.05).tree(), "noise": "none"})
     experiment = prepare(plan)
-    model, _ = fit(experiment.make_model, experiment.train, experiment.train, plan)
+    model, _, _ = fit(experiment.make_model, experiment.train, experiment.train, plan)
     guess = predict(model, experiment.train.plain) > 0.5
     assert (guess == (experiment.train.labels > 0)).float().mean() > 0.99
 
@@ -149,7 +149,7 @@ def test_truth_never_reaches_a_method(tiny, tmp_path):
     weights = []
     for truth in (experiment.train.truth, 1 - given):
         rows = experiment.train.with_labels(given, truth)
-        model, _ = fit(experiment.make_model, rows, experiment.test, plan)
+        model, _, _ = fit(experiment.make_model, rows, experiment.test, plan)
         weights.append(model.state_dict())
     assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
 
@@ -173,7 +173,7 @@ def test_clipping_keeps_steps_small(tiny):
         experiment = prepare(plan)
         torch.manual_seed(plan.seed)
         start = experiment.make_model().state_dict()["head.0.weight"]
-        model, _ = fit(experiment.make_model, experiment.train, experiment.test, plan)
+        model, _, _ = fit(experiment.make_model, experiment.train, experiment.test, plan)
         moved.append((model.state_dict()["head.0.weight"] - start).norm())
     assert moved[0] < 0.01 * moved[1]
 
@@ -184,7 +184,7 @@ def test_accumulated_batches_step_like_one_large_batch(tiny):
         plan = plan_for(tiny, "bce", epochs=2, batch_size=size, accumulate=accumulate)
         plan.data.feature_dropout = plan.data.feature_noise = 0.0
         experiment = prepare(plan)
-        model, _ = fit(experiment.make_model, experiment.train, experiment.test, plan)
+        model, _, _ = fit(experiment.make_model, experiment.train, experiment.test, plan)
         weights.append(model.state_dict()["head.0.weight"])
     assert torch.allclose(*weights, atol=1e-6)
 
@@ -218,7 +218,7 @@ def test_without_truth_no_epoch_makes_matrices_of_the_table(tiny, monkeypatch):
 def test_bf16_trains(tiny):
     plan = plan_for(tiny, epochs=3, precision="bf16", device="cpu")
     experiment = prepare(plan)
-    model, metrics = fit(experiment.make_model, experiment.train, experiment.test, plan)
+    model, _, metrics = fit(experiment.make_model, experiment.train, experiment.test, plan)
     assert metrics["last"]["mAP"] > 0
     assert all(weight.dtype == torch.float32 for weight in model.parameters())
 
@@ -236,7 +236,7 @@ def test_epoch_mode_learns_as_online_mode_does(tiny):
         tree["method"]["mode"] = mode
         plan = Plan.from_tree(tree)
         experiment = prepare(plan)
-        scores.append(fit(experiment.make_model, experiment.train, experiment.test, plan)[1])
+        scores.append(fit(experiment.make_model, experiment.train, experiment.test, plan).metrics)
     assert abs(scores[0]["last"]["mAP"] - scores[1]["last"]["mAP"]) < 10
     assert all("relabel_proportion" in score["selection"] for score in scores)
 
