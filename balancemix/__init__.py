@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from balancemix.judge.noise_rates import estimate_noise_rates
     from balancemix.labels import noise
     from balancemix.labels.mixtures import clean_probability
-    from balancemix.labels.table import LabelTable, Status
+    from balancemix.labels.table import LabelTable, Status, manage
     from balancemix.methods import BCE, METHODS, BalanceMix, Method, Mixup, losses
+    from balancemix.methods.base import Batch, Request
     from balancemix.methods.mixing import draw_lambda, mix
     from balancemix.methods.sampling import minority_odds
     from balancemix.plan.plan import Plan
@@ -30,11 +31,13 @@ __all__ = [
     "BCE",
     "METHODS",
     "BalanceMix",
+    "Batch",
     "InputError",
     "LabelTable",
     "Method",
     "Mixup",
     "Plan",
+    "Request",
     "Status",
     "audit",
     "average_precision",
@@ -43,6 +46,7 @@ __all__ = [
     "estimate_noise_rates",
     "fit",
     "losses",
+    "manage",
     "minority_odds",
     "mix",
     "noise",
@@ -56,6 +60,9 @@ _HOME = {
     "clean_probability": "labels.mixtures",
     "LabelTable": "labels.table",
     "Status": "labels.table",
+    "manage": "labels.table",
+    "Batch": "methods.base",
+    "Request": "methods.base",
     "BCE": "methods",
     "METHODS": "methods",
     "BalanceMix": "methods",

@@ -20,7 +20,6 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -74,18 +73,17 @@ def fit(
     plan, show = plan or Plan(), progress or Silent()
     processes.start(cpu=plan.train.device == "cpu")
     _compare(plan, train)
-    epochs, size, workers = plan.train.epochs, plan.train.batch_size, loading_processes(plan, train)
+    epochs, workers = plan.train.epochs, loading_processes(plan, train)
     method = copy.copy(plan.method).start(train.labels, epochs, plan.seed)
     torch.manual_seed(plan.seed)
     engine = Engine(method.build(make_model), plan, run)
     truth = train.labels if train.truth is None else train.truth
     groups = class_groups(class_counts(truth), plan.data.groups)
-    batches = method.batches(size, plan.seed)
+    batches = method.batches(plan.train.batch_size, plan.seed)
     engine.schedule(epochs, len(batches))
     log = _resume(run, method, engine)
     show.advance(method.epoch * len(batches))
-    confident = partial(predict, batch_size=size, workers=workers)
-    scored = partial(predict_logits, batch_size=size, workers=workers)
+    how: dict[str, Any] = {"batch_size": plan.train.batch_size, "workers": workers}
 
     plain: Tensor | None = None
     logits: list[Tensor] = []
@@ -100,14 +98,14 @@ def fit(
 
         members = method.members(engine.averaged)
         views = [train.with_views(count, seed) for count in request.passes]
-        passes = [confident(member, rows) for member in members for rows in views]
+        passes = [predict(member, rows, **how) for member in members for rows in views]
         line |= method.end_epoch(*passes)
         plain = passes[0] if method.epoch == epochs and request.passes[:1] == (0,) else None
         del passes  # N×K floats that nothing needs while a checkpoint is written
         _level(method)
         line |= score_sampling(method, groups)
         line["seconds"] = time.perf_counter() - begin
-        logits = [scored(member, valid.plain) for member in members]
+        logits = [predict_logits(member, valid.plain, **how) for member in members]
         line |= score_epoch(method, logits, train, valid, groups, plan.train.ap)
         log.append(line)
         engine.track(line)
@@ -117,9 +115,9 @@ def fit(
 
     metrics, kept = summarise(log), method.members(engine.averaged)[0]
     if run is not None:
-        plain = confident(kept, train.plain) if plain is None else plain
-        # None where a run is resumed after its last epoch, and only files are missing.
-        last = logits[0] if logits else scored(kept, valid.plain)
+        plain = predict(kept, train.plain, **how) if plain is None else plain
+        # There are none where a run is resumed after its last epoch, and only files are missing.
+        last = logits[0] if logits else predict_logits(kept, valid.plain, **how)
         if processes.rank() == 0:
             run.save_model(kept.state_dict())
             run.write_arrays("labels.npz", _record(method.table.whole(), plain, train))
