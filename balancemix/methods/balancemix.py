@@ -84,9 +84,9 @@ class BalanceMix(Method):
         require(0, math.inf, alpha=self.alpha, warmup=self.warmup or 0)
         self.errors: LabelErrors | None = None  # that settings were decided by
 
-    def start(self, labels: Tensor, epochs: int, seed: int = 0) -> Self:
+    def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
         """Begin with uniform odds and every label trusted."""
-        super().start(labels, epochs, seed)
+        super().start(given, epochs, seed)
         self.warm = warm_epochs(self.warmup, epochs)
         self.mixtures: Mixtures | None = None
         self.threshold = 0.975 if self.epsilon == "auto" else self.epsilon
@@ -99,7 +99,7 @@ class BalanceMix(Method):
             self.chosen = vars(self.errors) | {name: float(value) for name, value in chosen}
             self.chosen["trust_positives"] = float(self.trusting)
         if self.mix and self.minority:
-            self.odds = torch.full((len(labels),), 1 / len(labels), dtype=torch.float64)
+            self.odds = torch.full((len(given),), 1 / len(given), dtype=torch.float64)
         return self
 
     @property

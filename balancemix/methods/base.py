@@ -68,14 +68,14 @@ class Method:
     # Attributes that a checkpoint keeps besides table, odds, epoch and generator.
     KEEPS: ClassVar[tuple[str, ...]] = ()
 
-    def start(self, labels: Tensor, epochs: int, seed: int = 0) -> Self:
+    def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
         """Begin on an N×K matrix of 0/1 labels, to be trained for `epochs`."""
         if epochs < 1:
             raise ValueError(f"epochs must be at least 1, it is {epochs}")
         if type(self).loss is not Method.loss:
             name = type(self).__qualname__
             raise InputError(f"{name}.loss: is final; override batch_loss(self, model, batch)")
-        self.table = LabelTable.from_given(labels)
+        self.table = LabelTable.from_given(given)
         if bool((self.table.given < 0).any()):
             raise ValueError(
                 "some labels are unknown (−1), and methods learn from known ones only: give each "

@@ -91,11 +91,11 @@ class CoTeaching(Method):
     def __post_init__(self) -> None:
         require(0, math.inf, alpha=self.alpha, warmup=self.warmup or 0)
 
-    def start(self, labels: Tensor, epochs: int, seed: int = 0) -> Self:
+    def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
         """Begin with all rows in both sets."""
-        super().start(labels, epochs, seed)
+        super().start(given, epochs, seed)
         self.warm = warm_epochs(self.warmup, epochs)
-        self.sets = torch.ones(2, len(labels), dtype=torch.bool)  # what a trains on, and b
+        self.sets = torch.ones(2, len(given), dtype=torch.bool)  # what a trains on, and b
         self.size = 1  # of a batch, once that is known
         return self
 

@@ -62,9 +62,9 @@ class EMAPL(Method):
         if self.warmup is not None:
             require(0, math.inf, warmup=self.warmup)
 
-    def start(self, labels: Tensor, epochs: int, seed: int = 0) -> Self:
+    def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
         """Begin with every label unknown that is not a given positive."""
-        super().start(labels, epochs, seed)
+        super().start(given, epochs, seed)
         self.warm = epochs // 2 if self.warmup is None else self.warmup
         positive = self.table.given > 0
         self.table.write(slice(None), torch.where(positive, Status.CLEAN, Status.IGNORED))

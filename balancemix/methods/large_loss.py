@@ -99,9 +99,9 @@ class LLCp(LLCt):
     and all processes then hold the same table.
     """
 
-    def start(self, labels: Tensor, epochs: int, seed: int = 0) -> Self:
+    def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
         """Begin with no label corrected."""
-        super().start(labels, epochs, seed)
+        super().start(given, epochs, seed)
         self.corrected: list[Tensor] = []  # row and class of this epoch's corrections, each 2×n
         return self
 

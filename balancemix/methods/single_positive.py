@@ -86,10 +86,10 @@ class EPR(Method):
         if self.expected is not None:
             require(0, math.inf, expected=self.expected)
 
-    def start(self, labels: Tensor, epochs: int, seed: int = 0) -> Self:
+    def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
         """Count the positives, unless told how many to expect."""
-        super().start(labels, epochs, seed)
-        counted = float(self.table.given.sum()) / max(len(labels), 1)
+        super().start(given, epochs, seed)
+        counted = float(self.table.given.sum()) / max(len(given), 1)
         self.positives = counted if self.expected is None else self.expected
         return self
 
@@ -120,11 +120,11 @@ class ROLE(EPR):
         super().__post_init__()
         require(0, math.inf, rate=self.rate)
 
-    def start(self, labels: Tensor, epochs: int, seed: int = 0) -> Self:
+    def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
         """Begin with given positives all but sure, and unknown labels drawn from 0.4 to 0.6."""
-        super().start(labels, epochs, seed)
+        super().start(given, epochs, seed)
         unsure, sure = math.log(0.6 / 0.4), math.log(0.995 / 0.005)
-        drawn = unsure * (2 * torch.rand(labels.shape, generator=self.generator) - 1)
+        drawn = unsure * (2 * torch.rand(given.shape, generator=self.generator) - 1)
         self._estimate(drawn.masked_fill(self.table.given > 0, sure))
         return self
 

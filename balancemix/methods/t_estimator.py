@@ -61,11 +61,11 @@ class TEstimator(Method):
         require(0, math.inf, alpha=self.alpha)
         require(1, math.inf, warmup=1 if self.warmup is None else self.warmup, fewest=self.fewest)
 
-    def start(self, labels: Tensor, epochs: int, seed: int = 0) -> Self:
+    def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
         """Begin without rates."""
-        super().start(labels, epochs, seed)
+        super().start(given, epochs, seed)
         self.warm = warm_epochs(self.warmup, epochs)
-        self.remembered = torch.zeros(labels.shape)  # losses, summed over epochs
+        self.remembered = torch.zeros(given.shape)  # losses, summed over epochs
         self.rates: NoiseRates | None = None
         return self
 
