@@ -24,7 +24,7 @@ from balancemix.progress import progress
 
 GRID = [(50_000, 100), (100_000, 100), (200_000, 100), (100_000, 50), (100_000, 200)]
 LARGE = (2_000_000, 200)
-SECONDS, BYTES = 60, 3.7e9  # in all: eight a label, and the process with torch in it
+SECONDS, BYTES = 60, 3.4e9  # eight a label, the data's own included, and what is temporary
 PER_LABEL, CONSTANT = 7, 200e6  # bytes: three are kept, four the confidence; the rest temporary
 STEP = 2
 POOL, SIZE = 1 << 20, 64
@@ -117,8 +117,9 @@ def main() -> None:
         )
         met = ratio <= STEP and facts["bytes"] <= most
         if (rows, classes) == LARGE:
-            requirement += f"; {SECONDS} s and {BYTES:.0e} bytes in all"
-            met &= facts["epoch_end_seconds"] <= SECONDS and facts["bytes_of_process"] <= BYTES
+            requirement += f"; {SECONDS} s and {BYTES:.2g} bytes with the data's labels"
+            with_given = facts["bytes"] + rows * classes
+            met &= facts["epoch_end_seconds"] <= SECONDS and with_given <= BYTES
         line = {"benchmark": "scale", "case": f"{rows}x{classes}", "ratio": round(ratio, 2)}
         print(json.dumps({**line, **facts, "requirement": requirement, "met": met}), flush=True)
 

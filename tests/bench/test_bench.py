@@ -48,11 +48,11 @@ import os
 from balancemix import Method
 
 class Broken(Method):
-    def loss(self, model, x, index):
+    def batch_loss(self, model, batch):
         raise RuntimeError("the loss is lost")
 
 class Fatal(Method):
-    def loss(self, model, x, index):
+    def batch_loss(self, model, batch):
         os._exit(9)
 """
 

@@ -184,7 +184,7 @@ def test_training_and_evaluation_leave_difficult_objects_out(tmp_path, capsys, m
         scored.append(truth.tolist())
         return metrics.evaluate(logits, truth, *rest, **options)
 
-    monkeypatch.setattr("balancemix.training.fit.evaluate", evaluate)
+    monkeypatch.setattr("balancemix.evaluation.scoring.evaluate", evaluate)
     call = ["train", str(tmp_path), "--method", "bce", "--epochs", "1", "--batch-size", "3"]
     call += ["--image-size", "32", "--no-pretrained", "--workers", "0", "--noise", "flip:0.2"]
     assert main([*call, "--out", str(tmp_path / "run"), "--json"]) == 0
