@@ -8,7 +8,13 @@ import torch
 
 from balancemix import estimate_noise_rates
 from balancemix.cli import main
-from balancemix.judge.noise_rates import NoiseRates, dual_t_rates, importance, scaled_losses
+from balancemix.judge.noise_rates import (
+    NoiseRates,
+    dual_t_rates,
+    importance,
+    pick,
+    scaled_losses,
+)
 from balancemix.labels.table import Status
 from balancemix.methods import Mixup, TEstimator
 from balancemix.methods.mixing import draw_lambda
@@ -313,3 +319,19 @@ def test_the_command_trains_resumes_and_scores(tiny, tmp_path, capsys):
     assert main(["evaluate", str(tmp_path / "run"), "--json"]) == 0
     last = json.loads((tmp_path / "run" / "metrics.json").read_text())["last"]
     assert json.loads(capsys.readouterr().out) == pytest.approx(last)
+
+
+def test_labels_are_picked_by_the_mean_loss_of_five_epochs():
+    _, given = make_data()
+    method = TEstimator(warmup=7).start(given, 9)
+    generator = torch.Generator().manual_seed(0)
+    losses = []
+    for epoch in range(7):
+        wanted = method.request().passes
+        assert wanted == ((0,) if epoch >= 2 else ())
+        confidence = torch.rand(given.shape, generator=generator)
+        if wanted:
+            losses.append(scaled_losses(given, confidence))
+        method.end_epoch(*([confidence] if wanted else []))
+    expected = pick(given, torch.stack(losses).mean(0))
+    torch.testing.assert_close(method.table.clean.float(), expected, atol=1e-3, rtol=1e-3)
