@@ -1,4 +1,4 @@
-"""The other processes of a run, if there are any, and whose rows of a batch are whose.
+"""The other processes of a run, if there are any, and how a batch is split across them.
 
 The only file that talks to torch.distributed.
 """
@@ -25,18 +25,18 @@ from balancemix.errors import InputError
 if TYPE_CHECKING:
     from torch._C._distributed_c10d import Store
 
-PATIENCE = 1800  # seconds; as long as torch waits for a process
+TIMEOUT = 1800  # seconds; as long as torch waits for a process
 PIECE = 1 << 26  # bytes to exchange at once: a GPU may have no room for a whole label table
 
 
-def _grouped() -> bool:
+def _in_group() -> bool:
     return dist.is_available() and dist.is_initialized()
 
 
 def start(*, cpu: bool = False) -> None:
     """Join the processes that torchrun or `accelerate launch` started along with this one."""
     started = int(os.environ.get("WORLD_SIZE", "1")) if "LOCAL_RANK" in os.environ else 1
-    if started == 1 or _grouped():
+    if started == 1 or _in_group():
         return
     from accelerate import PartialState
 
@@ -48,20 +48,22 @@ def start(*, cpu: bool = False) -> None:
         own = _section(store, _meet(store, number, started))
         backend = "gloo" if cpu else "nccl"
         # The first one writes files that may take longer than NCCL's ten minutes.
-        patience = timedelta(seconds=PATIENCE)
+        timeout = timedelta(seconds=TIMEOUT)
         dist.init_process_group(
-            backend, store=own, rank=number, world_size=started, timeout=patience
+            backend, store=own, rank=number, world_size=started, timeout=timeout
         )
     PartialState(cpu=cpu)
     # An interpreter that ends before gloo's threads do is aborted, now and then.
     atexit.register(_leave)
-    if world() != started:
-        raise InputError(f"WORLD_SIZE is {started}, but {world()} of the processes came together")
+    if world_size() != started:
+        raise InputError(
+            f"WORLD_SIZE is {started}, but {world_size()} of the processes came together"
+        )
 
 
 def _leave() -> None:
-    """Part from the other processes, once nothing is left that would talk to them."""
-    if _grouped():
+    """Leave the group, once nothing is left that would use it."""
+    if _in_group():
         gc.collect()
         dist.destroy_process_group()
 
@@ -86,12 +88,12 @@ def _meet(store: Store, rank: int, world: int) -> str:
     When torchrun starts processes again, its store still holds the addresses of those before, and
     torch would try to reach them. Nor do all machines count the attempts alike.
     """
-    own, until = os.urandom(8).hex(), time.monotonic() + PATIENCE
+    own, until = os.urandom(8).hex(), time.monotonic() + TIMEOUT
     store.set(f"here/{rank}", own)
     while time.monotonic() < until:
-        here = [_look(store, f"here/{number}") for number in range(world)] if rank == 0 else []
-        if here and all(here):
-            store.set("met", " ".join(here))
+        present = [_look(store, f"here/{number}") for number in range(world)] if rank == 0 else []
+        if present and all(present):
+            store.set("met", " ".join(present))
         met = _look(store, "met")
         if own in met:
             # A dead process cannot have seen what holds the first one's newest sign of life.
@@ -101,7 +103,7 @@ def _meet(store: Store, rank: int, world: int) -> str:
             if _look(store, "go") == met:
                 return hashlib.blake2b(met.encode(), digest_size=8).hexdigest()
         time.sleep(0.02)
-    raise InputError(f"the {world} processes did not come together within {PATIENCE} seconds")
+    raise InputError(f"the {world} processes did not come together within {TIMEOUT} seconds")
 
 
 def _look(store: Store, key: str) -> str:
@@ -110,73 +112,73 @@ def _look(store: Store, key: str) -> str:
 
 def rank() -> int:
     """Number this process, from 0."""
-    return dist.get_rank() if _grouped() else 0
+    return dist.get_rank() if _in_group() else 0
 
 
-def world() -> int:
+def world_size() -> int:
     """Count the processes."""
-    return dist.get_world_size() if _grouped() else 1
+    return dist.get_world_size() if _in_group() else 1
 
 
-def neighbours() -> int:
+def local_world_size() -> int:
     """Count the processes on this machine, which share its processors."""
-    return int(os.environ.get("LOCAL_WORLD_SIZE", "1")) if _grouped() else 1
+    return int(os.environ.get("LOCAL_WORLD_SIZE", "1")) if _in_group() else 1
 
 
 def begin(what: str) -> None:
-    """Note that this launch began something, for processes that are started in place of these."""
+    """Note that this launch has started a run, for the processes of a restart."""
     store = _torchruns_store()
     if store is not None:
         store.set(f"begun/{what}", "yes")
 
 
 def begun(what: str) -> bool:
-    """Tell whether the launch had begun something before a process was lost and all began anew."""
+    """Return whether this launch had already started the run before torchrun restarted it."""
     store = _torchruns_store()
     if store is None:
         return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
     return bool(store.check([f"begun/{what}"]))
 
 
-def wait_for_all() -> None:
-    """Go on when every process has come here."""
-    if world() > 1:
+def barrier() -> None:
+    """Wait until every process has come here."""
+    if world_size() > 1:
         dist.barrier()
 
 
-def sum_over_processes(values: Tensor) -> Tensor:
+def all_reduce(values: Tensor) -> Tensor:
     """Add up a tensor over all processes, in place."""
-    if world() > 1:
+    if world_size() > 1:
         whole = values.contiguous()
         for piece in torch.split(whole.view(-1), max(PIECE // whole.element_size(), 1)):
-            there = _within_reach(piece)
-            dist.all_reduce(there)
-            if there is not piece:
-                piece.copy_(there)
+            moved = _on_backend_device(piece)
+            dist.all_reduce(moved)
+            if moved is not piece:
+                piece.copy_(moved)
         if whole is not values:
             values.copy_(whole)
     return values
 
 
-def from_first(content: bytes | None) -> bytes | None:
-    """Hand the first process's bytes, or None, to all; what the others bring is not looked at."""
-    if world() == 1:
+def broadcast(content: bytes | None) -> bytes | None:
+    """Send the first process's bytes, or None, to all; what the others pass is ignored."""
+    if world_size() == 1:
         return content
-    size = _within_reach(torch.tensor([-1 if content is None else len(content)]))
+    size = _on_backend_device(torch.tensor([-1 if content is None else len(content)]))
     dist.broadcast(size, 0)
     if int(size) < 0:
         return None
     held = bytearray(int(size)) if rank() or content is None else bytearray(content)
     if held:
         for piece in torch.split(torch.frombuffer(held, dtype=torch.uint8), PIECE):
-            there = _within_reach(piece)
-            dist.broadcast(there, 0)
-            if there is not piece:
-                piece.copy_(there)
+            moved = _on_backend_device(piece)
+            dist.broadcast(moved, 0)
+            if moved is not piece:
+                piece.copy_(moved)
     return bytes(held)
 
 
-def agreed(*contents: bytes | Tensor) -> bool:
+def all_equal(*contents: bytes | Tensor) -> bool:
     """Tell whether all processes hold the same bytes, or tensors."""
     digest = hashlib.blake2b(digest_size=7)
     for content in contents:
@@ -186,8 +188,8 @@ def agreed(*contents: bytes | Tensor) -> bool:
             flat = content.detach().cpu().contiguous().view(-1)
             digest.update(flat.view(torch.uint8).numpy().data)
     number = torch.tensor([int.from_bytes(digest.digest(), "little")])
-    both = _within_reach(torch.cat([number, -number]))
-    if world() > 1:
+    both = _on_backend_device(torch.cat([number, -number]))
+    if world_size() > 1:
         dist.all_reduce(both, op=dist.ReduceOp.MAX)
     return int(both[0]) == -int(both[1])
 
@@ -197,22 +199,22 @@ class _Sum(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, values: Tensor) -> Tensor:
-        return sum_over_processes(values.detach().clone())
+        return all_reduce(values.detach().clone())
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Tensor:
-        return sum_over_processes(gradients[0].clone())
+        return all_reduce(gradients[0].clone())
 
 
 def learnable_sum(values: Tensor) -> Tensor:
     """Add up a tensor over all processes, so that a loss can be traced back through the sum."""
-    if world() == 1:
+    if world_size() == 1:
         return values
     total: Tensor = _Sum.apply(values)
     return total
 
 
-def bare(model: nn.Module) -> nn.Module:
+def unwrap(model: nn.Module) -> nn.Module:
     """Take the model out of what averages its gradients.
 
     That exchanges buffers in a forward pass, for which all processes would have to make as many.
@@ -220,22 +222,22 @@ def bare(model: nn.Module) -> nn.Module:
     return model.module if isinstance(model, DistributedDataParallel) else model
 
 
-def _within_reach(values: Tensor) -> Tensor:
+def _on_backend_device(values: Tensor) -> Tensor:
     """Put a tensor where the processes can exchange it: NCCL knows nothing but GPUs."""
-    on_gpus = dist.is_available() and _grouped() and dist.get_backend() == "nccl"
+    on_gpus = dist.is_available() and _in_group() and dist.get_backend() == "nccl"
     return values.cuda() if on_gpus else values.contiguous()
 
 
 @dataclass(frozen=True)
-class Part:
+class Shard:
     """One process's part of `total` rows: every `world`-th, from the `rank`-th on.
 
     A batch of fewer rows than processes leaves some without any. They are shown its first row,
     with no weight: one that sat out a step would leave the others waiting for its gradient.
 
-    >>> Part(5, rank=1, world=2).places, Part(5, rank=1, world=2).weight
+    >>> Shard(5, rank=1, world=2).places, Shard(5, rank=1, world=2).weight
     ([1, 3], 0.8)
-    >>> Part(1, rank=1, world=2).places, Part(1, rank=1, world=2).weight
+    >>> Shard(1, rank=1, world=2).places, Shard(1, rank=1, world=2).weight
     ([0], 0.0)
     """
 
@@ -266,13 +268,13 @@ class Part:
         return self.take(torch.randperm(self.total, generator=generator)).argsort().argsort()
 
 
-class Share(list[int]):
+class BatchIndex(list[int]):
     """The row numbers that a process takes of a `batch`: those at `places`, or all of them.
 
     A list, so that any data set can be asked for it; ours look at the whole, which decides what
     random variation each of its rows gets.
 
-    >>> share = Share([7, 5, 9], [0, 2])
+    >>> share = BatchIndex([7, 5, 9], [0, 2])
     >>> share, share.batch, share.take(torch.tensor([1, 2, 3]))
     ([7, 9], [7, 5, 9], tensor([1, 3]))
     """

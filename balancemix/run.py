@@ -163,7 +163,7 @@ class Run:
     def begun(self) -> bool:
         """Tell, alike in all processes, whether there is a state to go on from."""
         exists = processes.rank() == 0 and (self.path / "checkpoint.pt").exists()
-        return processes.from_first(b"yes" if exists else None) is not None
+        return processes.broadcast(b"yes" if exists else None) is not None
 
     def stored(self) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
         """Load the state to go on from, if there is one, and the log; nothing in it is executed.
@@ -173,11 +173,11 @@ class Run:
         path, content = self.path / "checkpoint.pt", None
         if processes.rank() == 0 and path.exists():
             content = path.read_bytes()
-        content = processes.from_first(content)
+        content = processes.broadcast(content)
         if content is None:
             return None, []
         log = json.dumps(self.log() if processes.rank() == 0 else []).encode()
-        lines = json.loads(processes.from_first(log) or b"[]")
+        lines = json.loads(processes.broadcast(log) or b"[]")
         try:
             state = unpack(content)
         except Exception as error:  # a damaged file fails in zip, in pickle or in torch

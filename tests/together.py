@@ -123,7 +123,7 @@ def own_loop(case: str) -> dict:
     method = BalanceMix(warmup=1, epsilon=0.6, mode=case.split()[-1]).start(rows.labels, 3, seed=5)
     torch.manual_seed(0)
     model = bare = make_model(case)
-    if processes.world() > 1:
+    if processes.world_size() > 1:
         model = nn.parallel.DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     loader = DataLoader(rows, batch_sampler=method.batches(32), collate_fn=rows.collate)

@@ -115,7 +115,7 @@ def run(arguments: argparse.Namespace) -> None:
     processes.start(cpu=wanted.device == "cpu")
     first = processes.rank() == 0  # of several processes, the one that looks, writes and prints
     # Another machine may not have the run's files.
-    stored = json.loads(processes.from_first(json.dumps(stored).encode()) or b"{}")
+    stored = json.loads(processes.broadcast(json.dumps(stored).encode()) or b"{}")
     tree = settings(arguments, stored)
     if "path" not in tree.get("data", {}) and not arguments.dry_run:
         raise InputError("name the DATA to train on: digits, a folder with labels.csv, or an .npz")

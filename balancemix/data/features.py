@@ -16,7 +16,7 @@ from balancemix.data import images
 from balancemix.data.rows import Rows, batch_seed
 from balancemix.data.source import View
 from balancemix.errors import InputError
-from balancemix.processes import Share
+from balancemix.processes import BatchIndex
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -58,7 +58,7 @@ class FeatureRows(Rows):
         self.augments = stored is None or view.vary_stored
         self.features, self.feature_std = features, self._feature_std(features)
 
-    def _draw(self, share: Share) -> list[Tensor]:
+    def _draw(self, share: BatchIndex) -> list[Tensor]:
         x = self.features[list(share)].float()
         if not self.views:
             return [x]
@@ -69,7 +69,7 @@ class FeatureRows(Rows):
             return [self._augment(x, share, generator) for x in seen] if self.augments else seen
         return [self._augment(x, share, generator) for _ in range(self.views)]
 
-    def _augment(self, x: Tensor, share: Share, generator: torch.Generator) -> Tensor:
+    def _augment(self, x: Tensor, share: BatchIndex, generator: torch.Generator) -> Tensor:
         shape = len(share.batch), *x.shape[1:]
         kept = share.take(torch.rand(shape, generator=generator)) >= self.view.dropout
         noise = share.take(torch.randn(shape, generator=generator))
@@ -120,12 +120,12 @@ def check_stored(stored: Tensor | None, features: Sequence[int]) -> None:
 
 
 def draw_stored(
-    stored: Tensor, row: Tensor, count: int, share: Share, generator: torch.Generator
+    stored: Tensor, row: Tensor, count: int, share: BatchIndex, generator: torch.Generator
 ) -> list[Tensor]:
     """Draw `count` of the V views of each row, no view of a row twice while there are others.
 
     >>> stored, row = torch.arange(6.0).view(2, 3, 1), torch.tensor([1, 0])
-    >>> draw_stored(stored, row, 3, Share([1, 0]), torch.Generator())[0].shape
+    >>> draw_stored(stored, row, 3, BatchIndex([1, 0]), torch.Generator())[0].shape
     torch.Size([2, 1])
     """
     drawn = torch.rand(len(share.batch), stored.shape[1], generator=generator)

@@ -15,7 +15,7 @@ from balancemix.data import cache
 from balancemix.data.rows import Rows, batch_seed
 from balancemix.data.source import Augment, View
 from balancemix.errors import InputError
-from balancemix.processes import Share
+from balancemix.processes import BatchIndex
 from balancemix.progress import progress
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class ImageRows(Rows):
         rows.paths = []
         return rows
 
-    def _draw(self, share: Share) -> list[Tensor]:
+    def _draw(self, share: BatchIndex) -> list[Tensor]:
         batch = [self.image(i) for i in share]
         views = [batch]
         if self.views:

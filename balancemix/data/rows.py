@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from balancemix.errors import InputError
-from balancemix.processes import Share
+from balancemix.processes import BatchIndex
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -51,7 +51,7 @@ class Rows(Dataset[tuple[Input, int]]):
     Rows are asked for a whole batch at a time; `collate` tells a loader to leave it as it is.
     What an augmented view looks like depends on the seed and the batch's list of indices alone:
     not on worker processes, nor on torch's global generator, which stays as it was; nor on how a
-    batch is shared out, since a `Share` of it carries the whole list.
+    batch is shared out, since a `BatchIndex` of it carries the whole list.
     """
 
     collate = staticmethod(as_is)
@@ -87,10 +87,10 @@ class Rows(Dataset[tuple[Input, int]]):
 
     def __getitems__(self, index: Sequence[int]) -> Batch:
         rows = torch.as_tensor(index, dtype=torch.long)
-        x = self._draw(index if isinstance(index, Share) else Share(rows.tolist()))
+        x = self._draw(index if isinstance(index, BatchIndex) else BatchIndex(rows.tolist()))
         return (x if len(x) > 1 else x[0]), rows
 
-    def _draw(self, share: Share) -> list[Tensor]:
+    def _draw(self, share: BatchIndex) -> list[Tensor]:
         """Make every view of the share of a batch; the one plain x where `views` is 0."""
         raise NotImplementedError
 

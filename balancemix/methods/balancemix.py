@@ -191,7 +191,7 @@ class BalanceMix(Method):
         doubted = (clean <= 0.5).any(1).nonzero()[:, 0]
         if not len(doubted):
             return target, weight
-        judge = processes.bare(model)
+        judge = processes.unwrap(model)
         with evaluating(judge):  # also keeps the views out of BatchNorm's statistics
             each = judge(torch.cat([view[doubted] for view in batch.views])).float().sigmoid()
         confidence = each.view(len(batch.views), len(doubted), -1).mean(0)

@@ -19,7 +19,7 @@ from balancemix.labels.table import LabelTable, check_confidence
 from balancemix.methods import losses
 from balancemix.methods.mixing import draw_lambda, mix
 from balancemix.methods.sampling import Batches
-from balancemix.processes import Part
+from balancemix.processes import Shard
 
 Reduction = Literal["sum", "mean"]
 
@@ -45,7 +45,7 @@ class Batch:
 
     views: Sequence[Tensor]  # the same rows, varied; each B×…
     index: Tensor  # their numbers
-    shard: Part  # which part of the whole batch they are
+    shard: Shard  # which part of the whole batch they are
 
     @property
     def x(self) -> Tensor:
@@ -140,7 +140,7 @@ class Method:
         views = [x] if isinstance(x, Tensor) else list(x)
         shard = None if self.order is None else self.order.part_of(index)
         if shard is None:  # alone: all of the uniform rows
-            shard = Part(len(index) if self.odds is None else (len(index) + 1) // 2)
+            shard = Shard(len(index) if self.odds is None else (len(index) + 1) // 2)
         return self.batch_loss(model, Batch(views, index, shard)) * shard.weight
 
     def mixed(self, batch: Batch, *matrices: Tensor) -> tuple[Tensor, ...]:

@@ -38,7 +38,7 @@ from balancemix.labels.table import Status
 from balancemix.methods.base import Batch, Method, Request, require, warm_epochs
 from balancemix.methods.mixing import draw_lambda, mix
 from balancemix.methods.sampling import Batches
-from balancemix.processes import Part
+from balancemix.processes import Shard
 
 
 class Peers(nn.Module):
@@ -59,7 +59,7 @@ class Peers(nn.Module):
         return logits
 
 
-def partners(kept: Tensor, generator: torch.Generator, part: Part | None = None) -> Tensor:
+def partners(kept: Tensor, generator: torch.Generator, part: Shard | None = None) -> Tensor:
     """Permute the kept rows of a batch among themselves; the others are their own partners.
 
     Of a part of a batch, as many numbers are drawn in each process, however many rows it keeps.

@@ -130,7 +130,7 @@ class LLCp(LLCt):
         for rows, label in self.corrected:
             corrected[rows, label] = 1
         self.corrected = []
-        missing = processes.sum_over_processes(corrected) > 0
+        missing = processes.all_reduce(corrected) > 0
         table.write(slice(None), table.status.masked_fill(missing, Status.PRESENT))
         facts["flipped"] = table.shares()["flipped"]
         return facts

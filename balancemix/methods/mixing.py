@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from balancemix.processes import Part
+from balancemix.processes import Shard
 
 
 def draw_lambda(
     alpha: float,
     generator: torch.Generator,
-    pairs: int | Part = 1,
+    pairs: int | Shard = 1,
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
     """Draw λ = max(λ', 1 − λ'), λ' ~ Beta(α, α), once or for each of `pairs`; α = 0 gives 1.
@@ -23,7 +23,7 @@ def draw_lambda(
     """
     if alpha < 0:
         raise ValueError(f"alpha must not be negative, it is {alpha}")
-    if isinstance(pairs, Part):
+    if isinstance(pairs, Shard):
         return pairs.take(draw_lambda(alpha, generator, pairs.total, dtype))
     if alpha < 0.01:  # λ' is 0 or 1, to the precision of a float
         return torch.ones(pairs, dtype=dtype)

@@ -13,7 +13,7 @@ from torch.utils.data import Sampler
 from balancemix import processes
 from balancemix.labels.chunks import chunks
 from balancemix.labels.table import check_confidence
-from balancemix.processes import Part, Share
+from balancemix.processes import BatchIndex, Shard
 
 if TYPE_CHECKING:
     from balancemix.methods.base import Method
@@ -136,28 +136,28 @@ class Batches(Sampler[list[int]]):
             raise ValueError(f"batch size {size} of {self.rows} rows: both must be at least 1")
         self.method, self.size, self.seed = method, min(size, self.rows), seed
         self.rank = processes.rank() if rank is None else rank
-        self.world = processes.world() if world is None else world
+        self.world = processes.world_size() if world is None else world
         self.number: Tensor | None = None  # of the batch that holds each row in this epoch
 
     def __len__(self) -> int:
         return math.ceil(self.rows / self.size)
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Shard]:
         """This process's part of the uniform rows of each batch, and of the drawn ones alike."""
         return [self._part(number) for number in range(len(self))]
 
-    def part_of(self, index: Tensor) -> Part | None:
+    def part_of(self, index: Tensor) -> Shard | None:
         """Find which part of which batch these rows are, where other processes have the rest."""
         if self.number is None or not len(index):
             return None
         return self._part(int(self.number[int(index[0])]))
 
-    def _part(self, number: int) -> Part:
+    def _part(self, number: int) -> Shard:
         least, larger = divmod(self.rows, len(self))
-        return Part(least + (number < larger), self.rank, self.world)
+        return Shard(least + (number < larger), self.rank, self.world)
 
-    def __iter__(self) -> Iterator[Share]:
+    def __iter__(self) -> Iterator[BatchIndex]:
         generator = torch.Generator().manual_seed(epoch_seed(self.seed, self.method.epoch))
         order = torch.randperm(self.rows, generator=generator)
         batches, parts = order.tensor_split(len(self)), self.parts
@@ -171,7 +171,7 @@ class Batches(Sampler[list[int]]):
             if ladder is not None:
                 batch = torch.cat([batch, draw(ladder, part.total, generator)])
                 places = places + [part.total + place for place in places]
-            yield Share(batch.tolist(), places if self.world > 1 else None)
+            yield BatchIndex(batch.tolist(), places if self.world > 1 else None)
 
 
 def ladder_of(odds: Tensor) -> Tensor:

@@ -82,5 +82,5 @@ def level_statistics(model: nn.Module) -> None:
     for module in model.modules():
         if isinstance(module, _BatchNorm) and module.running_mean is not None:
             for statistic in (module.running_mean, module.running_var):
-                if statistic is not None and processes.world() > 1:
-                    processes.sum_over_processes(statistic).div_(processes.world())
+                if statistic is not None and processes.world_size() > 1:
+                    processes.all_reduce(statistic).div_(processes.world_size())

@@ -54,7 +54,7 @@ class Engine:
             settings = flat(plan.tree()).items()
             config = {key: v if isinstance(v, plain) else str(v) for key, v in settings}
             self.accelerator.init_trackers("balancemix", config=config)
-        if train.sync_batchnorm and processes.world() > 1:
+        if train.sync_batchnorm and processes.world_size() > 1:
             model = share_statistics(model)
         if on_cpu:
             keep_freed_memory()

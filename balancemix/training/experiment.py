@@ -111,7 +111,7 @@ def carry_out(
         Run.check(out, plan, **how)
     experiment = prepare(plan)
     experiment.make_model()  # a wrong backbone must fail before anything is written
-    processes.wait_for_all()
+    processes.barrier()
     run = Run.create(out, plan, **how) if first else Run(out)
     if first:
         processes.begin(str(out.resolve()))

@@ -125,7 +125,7 @@ def fit(
             run.write_json("classes.json", score_classes(last, train, valid, plan.train.ap))
             run.write_json("metrics.json", metrics)
     engine.end()
-    processes.wait_for_all()  # the files are there, whoever looks
+    processes.barrier()  # the files are there, whoever looks
     return Trained(engine.averaged, method, metrics)
 
 
@@ -161,8 +161,8 @@ def _learn(
             )
         show.advance()
         show.say(loss=total / step, **shown)
-    of_all = processes.sum_over_processes(torch.tensor(total, dtype=torch.float64))
-    return float(of_all) / processes.world() / steps
+    of_all = processes.all_reduce(torch.tensor(total, dtype=torch.float64))
+    return float(of_all) / processes.world_size() / steps
 
 
 def _record(labels: Labels, confidence: Tensor, train: Rows) -> dict[str, Any]:
@@ -179,18 +179,18 @@ def _record(labels: Labels, confidence: Tensor, train: Rows) -> dict[str, Any]:
 
 def _compare(plan: Plan, train: Rows) -> None:
     """Refuse to train where the processes, maybe on other machines, were given other things."""
-    if processes.world() == 1:
+    if processes.world_size() == 1:
         return
-    if not processes.agreed(repr(plan.tree()).encode(), train.labels):
+    if not processes.all_equal(repr(plan.tree()).encode(), train.labels):
         raise InputError("the processes differ in their settings or labels: give all the same")
 
 
 def _level(method: Method) -> None:
     """Make the method's state the first process's, should processors have rounded differently."""
-    if processes.world() > 1:
+    if processes.world_size() > 1:
         state = method.state_dict()
-        if not processes.agreed(*_contents(state)):
-            method.load_state_dict(unpack(processes.from_first(pack(state)) or b""))
+        if not processes.all_equal(*_contents(state)):
+            method.load_state_dict(unpack(processes.broadcast(pack(state)) or b""))
 
 
 def _contents(state: Any) -> Iterator[bytes | Tensor]:
@@ -213,7 +213,7 @@ def loading_processes(plan: Plan, rows: Rows) -> int:
         return plan.data.workers
     if not isinstance(rows, ImageRows):
         return 0
-    cores = (os.cpu_count() or 2) // processes.neighbours()
+    cores = (os.cpu_count() or 2) // processes.local_world_size()
     on_cpu = plan.train.device == "cpu" or not torch.accelerator.is_available()
     if on_cpu and rows.store.keeps:
         # To vary a kept image takes 0.5 ms of a core, to train the smallest backbone on it 30 to 40

@@ -45,7 +45,7 @@ def predict_logits(
 def _own_batches(total: int, size: int) -> list[list[int]]:
     """Cut rows into batches and take every n-th, of n processes."""
     batches = [list(range(i, min(i + size, total))) for i in range(0, total, size)]
-    return batches[processes.rank() :: processes.world()]
+    return batches[processes.rank() :: processes.world_size()]
 
 
 def _ask(
@@ -57,7 +57,7 @@ def _ask(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield what the model says of each batch; of several views, their mean."""
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
-    model, asked = processes.bare(model), None
+    model, asked = processes.unwrap(model), None
     for x, index in Loader(data, batches, workers):
         views = [view.to(device) for view in ([x] if isinstance(x, Tensor) else x)]
         if asked is None:
@@ -88,4 +88,4 @@ def _run(
     if result is None:
         raise ValueError("there is no row to predict")
     # Each row was filled by one process and is zero in the others: their sum is the whole.
-    return processes.sum_over_processes(result)
+    return processes.all_reduce(result)

@@ -177,7 +177,7 @@ def test_corrections_of_all_processes_come_together(monkeypatch):
     method.epoch = 1
     elsewhere = torch.zeros(16, 10)
     elsewhere[15, (labels[15] == 0).nonzero()[0]] = 1
-    monkeypatch.setattr(processes, "sum_over_processes", lambda found: found + elsewhere)
+    monkeypatch.setattr(processes, "all_reduce", lambda found: found + elsewhere)
     method.loss(Echo(), logits[:8], torch.arange(8))
     method.end_epoch()
     changed = method.table.whole().target != labels

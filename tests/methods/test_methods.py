@@ -17,7 +17,7 @@ from balancemix.methods import BCE, METHODS, BalanceMix, Method, Mixup
 from balancemix.methods.base import Batch, Request
 from balancemix.methods.mixing import draw_lambda
 from balancemix.models.classifier import evaluating
-from balancemix.processes import Part
+from balancemix.processes import Shard
 from balancemix.training.predict import predict, predict_logits
 from tests.reference import balancemix as reference
 
@@ -709,7 +709,7 @@ def echo_case(**options):
 def managed(method, model, x, index):
     """Target and weight of a batch, decided by its views."""
     views = [x] if isinstance(x, torch.Tensor) else x
-    batch = Batch(views, index, Part(len(index)))
+    batch = Batch(views, index, Shard(len(index)))
     return method.managed(model, batch, *method.table.rows(index))
 
 
@@ -935,8 +935,8 @@ def test_prediction_takes_rows_in_batches_as_torch_hands_them_out():
 def test_a_process_without_a_batch_of_its_own_predicts_nothing_and_does_not_fail(monkeypatch):
     x, _ = make_data()
     monkeypatch.setattr(processes, "rank", lambda: 1)
-    monkeypatch.setattr(processes, "world", lambda: 2)
-    monkeypatch.setattr(processes, "sum_over_processes", lambda values: values)
+    monkeypatch.setattr(processes, "world_size", lambda: 2)
+    monkeypatch.setattr(processes, "all_reduce", lambda values: values)
     assert predict(make_model(), Rows(x), batch_size=64).equal(torch.zeros(N, K))
 
 
@@ -945,8 +945,8 @@ def test_predictions_of_all_processes_add_up_to_the_whole(world, monkeypatch):
     x, _ = make_data()
     model = make_model()
     want = predict(model, Rows(x), batch_size=7)
-    monkeypatch.setattr(processes, "world", lambda: world)
-    monkeypatch.setattr(processes, "sum_over_processes", lambda values: values)
+    monkeypatch.setattr(processes, "world_size", lambda: world)
+    monkeypatch.setattr(processes, "all_reduce", lambda values: values)
     parts = []
     for rank in range(world):
         monkeypatch.setattr(processes, "rank", lambda rank=rank: rank)

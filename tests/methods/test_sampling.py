@@ -353,6 +353,6 @@ def test_a_method_makes_its_own_batches():
 
 def test_a_method_takes_the_share_of_its_process(monkeypatch):
     monkeypatch.setattr(processes, "rank", lambda: 1)
-    monkeypatch.setattr(processes, "world", lambda: 2)
+    monkeypatch.setattr(processes, "world_size", lambda: 2)
     method = BCE().start(torch.zeros(20, 2), epochs=1)
     assert list(method.batches(8, seed=4)) == list(Batches(method, 8, 4, rank=1, world=2))

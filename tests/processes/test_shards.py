@@ -9,14 +9,14 @@ from balancemix.methods import BCE
 from balancemix.methods.mixing import draw_lambda
 from balancemix.methods.sampling import Batches
 from balancemix.models.batchnorm import SharedBatchNorm, share_statistics
-from balancemix.processes import Part, Share
+from balancemix.processes import BatchIndex, Shard
 from tests import together
 
 
 @pytest.mark.parametrize("world", [2, 3])
 @pytest.mark.parametrize("total", [1, 2, 7])
 def test_parts_make_the_whole(total, world):
-    parts = [Part(total, rank, world) for rank in range(world)]
+    parts = [Shard(total, rank, world) for rank in range(world)]
     values = torch.rand(total, dtype=torch.float64)
     mean = sum(part.weight * part.take(values).mean() for part in parts) / world
     torch.testing.assert_close(mean, values.mean())
@@ -27,7 +27,7 @@ def test_parts_make_the_whole(total, world):
 
 def test_a_permutation_of_a_part_draws_as_that_of_the_whole():
     ends = []
-    for part in (Part(7), Part(7, 0, 2), Part(7, 1, 2)):
+    for part in (Shard(7), Shard(7, 0, 2), Shard(7, 1, 2)):
         generator = torch.Generator().manual_seed(0)
         order = part.permutation(generator)
         assert sorted(order.tolist()) == list(range(len(part.places)))
@@ -35,13 +35,13 @@ def test_a_permutation_of_a_part_draws_as_that_of_the_whole():
     assert torch.equal(ends[0], ends[1])
     assert torch.equal(ends[0], ends[2])
     alone = torch.randperm(7, generator=torch.Generator().manual_seed(0))
-    assert torch.equal(Part(7).permutation(torch.Generator().manual_seed(0)), alone)
+    assert torch.equal(Shard(7).permutation(torch.Generator().manual_seed(0)), alone)
 
 
 def test_ratios_of_a_part_are_among_those_of_the_whole():
     whole = draw_lambda(4.0, torch.Generator().manual_seed(0), 7)
     for rank in (0, 1):
-        part = draw_lambda(4.0, torch.Generator().manual_seed(0), Part(7, rank, 2))
+        part = draw_lambda(4.0, torch.Generator().manual_seed(0), Shard(7, rank, 2))
         assert torch.equal(part, whole[rank::2])
 
 
@@ -52,7 +52,7 @@ def test_views_of_shares_are_those_of_the_whole(tmp_path, kind, workers):
     batch = [4, 9, 1, 4, 20]
     whole, _ = rows.__getitems__(batch)
     assert not torch.equal(whole[0][0], whole[0][3])
-    shares = [Share(batch, [0, 2, 4]), Share(batch, [1, 3])]
+    shares = [BatchIndex(batch, [0, 2, 4]), BatchIndex(batch, [1, 3])]
     for share, (views, index) in zip(shares, Loader(rows, shares, workers), strict=True):
         assert index.tolist() == share
         for view, all_of_it in zip(views, whole, strict=True):

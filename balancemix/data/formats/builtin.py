@@ -17,7 +17,7 @@ from torch import Tensor
 
 from balancemix.data.rows import Rows, batch_seed
 from balancemix.data.source import ReadOptions, Source
-from balancemix.processes import Share
+from balancemix.processes import BatchIndex
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -112,7 +112,7 @@ class RandomImages(Rows):
         super().__init__(labels, [f"class {k}" for k in range(classes)])
         self.size = size
 
-    def _draw(self, share: Share) -> list[Tensor]:
+    def _draw(self, share: BatchIndex) -> list[Tensor]:
         generator = torch.Generator().manual_seed(batch_seed(self.seed, share.batch))
         shape = (len(share.batch), 3, self.size, self.size)
         views = range(max(self.views, 1))
