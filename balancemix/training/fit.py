@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import copy
 import math
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -26,8 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from balancemix import processes
-from balancemix.data.images import ImageRows
-from balancemix.data.loading import Loader
+from balancemix.data.loading import Loader, workers_for
 from balancemix.data.rows import Rows
 from balancemix.errors import InputError
 from balancemix.evaluation.scoring import (
@@ -208,16 +206,7 @@ def _shown(lines: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def loading_processes(plan: Plan, rows: Rows) -> int:
-    """Count the loading processes: images are worth some, features none."""
-    if plan.data.workers is not None:
-        return plan.data.workers
-    if not isinstance(rows, ImageRows):
-        return 0
-    cores = (os.cpu_count() or 2) // processes.local_world_size()
+    """Count the loading processes that the plan asks for, or that suit the rows and the machine."""
     on_cpu = plan.train.device == "cpu" or not torch.accelerator.is_available()
-    if on_cpu and rows.store.keeps:
-        # To vary a kept image takes 0.5 ms of a core, to train the smallest backbone on it 30 to 40
-        # (128 pixels), and a loading process its start and its batches copied besides. So one
-        # should pay from about eight cores on: an estimate from those times, not tried there.
-        return min(cores // 8, 8)
-    return min(max(cores - 1, 1), 8)
+    local = processes.local_world_size()
+    return workers_for(rows, plan.data.workers, on_cpu=on_cpu, processes=local)
