@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -273,6 +274,8 @@ def test_killed_in_the_middle_it_ends_with_the_same_tables(whole, tmp_path, blow
         [sys.executable, "-m", "balancemix", *call],
         env={**os.environ, "PYTHONPATH": path},
         stdout=subprocess.PIPE,
+        # In the background of a shell it is ignored, and so it would be by the child.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     begun = tmp_path / "runs" / "bce-none-0" / "checkpoint.pt"
     while not begun.exists() and process.poll() is None:
