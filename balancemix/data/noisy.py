@@ -22,7 +22,7 @@ def add_noise(splits: Splits, kind: str, seed: int) -> tuple[Source, Tensor, dic
     if source is None:
         raise InputError("only data that was loaded from files can be written again")
     given = noise.parse(kind).apply(splits.train.labels, seed)
-    realised = noise.realised(splits.train.labels, given)
+    realised = noise.measured_rates(splits.train.labels, given)
     noisy = source.given.clone()
     noisy[source.rows_in("train")] = given.to(noisy.dtype)
     truth = source.labels if source.truth is None else source.truth

@@ -90,13 +90,13 @@ def drop(labels: Tensor, rate: float, generator: torch.Generator) -> Tensor:
     return labels * (torch.rand(labels.shape, generator=generator) >= rate)
 
 
-def realised(truth: Tensor, given: Tensor) -> dict[str, float]:
+def measured_rates(truth: Tensor, given: Tensor) -> dict[str, float]:
     """Measure how wrong the given labels are; a share of nothing is 0.
 
     `wrong` of all labels; `false_positives` and `false_negatives` of the given positives and
     negatives; `lost_positives` and `flipped_negatives` of the true positives and negatives.
 
-    >>> realised(torch.tensor([[1, 1, 0, 0]]), torch.tensor([[1, 0, 0, 0]]))["lost_positives"]
+    >>> measured_rates(torch.tensor([[1, 1, 0, 0]]), torch.tensor([[1, 0, 0, 0]]))["lost_positives"]
     0.5
     """
     wrong = truth != given

@@ -91,7 +91,7 @@ def prepare(plan: Plan) -> Experiment:
         given = wanted.apply(truth, plan.seed)
         train = train.with_labels(given, truth)
     if train.truth is not None:
-        realised = noise.realised(train.truth, train.labels)
+        realised = noise.measured_rates(train.truth, train.labels)
     size = plan.train.batch_size
     if size > len(train) and processes.rank() == 0:
         found = f"--batch-size {size} is more than the {len(train)} training rows"

@@ -65,7 +65,7 @@ def test_exact_mislabelling_moves_that_many(labels, rate, seed):
 @pytest.mark.parametrize("rate", [0.0, 0.2, 0.4, 1.0])
 def test_mislabelling_rate(rate):
     labels = long_tailed()
-    found = noise.realised(labels, noise.mislabel(labels, rate, seeded()))
+    found = noise.measured_rates(labels, noise.mislabel(labels, rate, seeded()))
     positives = int(labels.sum())
     assert near(found["lost_positives"], rate, positives) or rate == 1.0
     assert found["lost_positives"] == found["false_positives"]
@@ -109,12 +109,12 @@ def test_flip_at_the_ends(labels, rate, other, seed):
 def test_flip_rates_by_side():
     labels = long_tailed()
     positives, negatives = int(labels.sum()), int((labels == 0).sum())
-    even = noise.realised(labels, noise.flip(labels, 0.2, seeded()))
+    even = noise.measured_rates(labels, noise.flip(labels, 0.2, seeded()))
     assert near(even["wrong"], 0.2, labels.numel())
-    sided = noise.realised(labels, noise.flip(labels, 0.2, seeded(), 0.1, 0.3))
+    sided = noise.measured_rates(labels, noise.flip(labels, 0.2, seeded(), 0.1, 0.3))
     assert near(sided["lost_positives"], 0.1, positives)
     assert near(sided["flipped_negatives"], 0.3, negatives)
-    one_side = noise.realised(labels, noise.flip(labels, 0.2, seeded(), negative_rate=0.0))
+    one_side = noise.measured_rates(labels, noise.flip(labels, 0.2, seeded(), negative_rate=0.0))
     assert near(one_side["lost_positives"], 0.2, positives)
     assert one_side["flipped_negatives"] == 0
 
@@ -145,22 +145,22 @@ def test_drop_only_takes_away(labels, rate, seed):
 
 def test_drop_rate():
     labels = long_tailed()
-    found = noise.realised(labels, noise.drop(labels, 0.75, seeded()))
+    found = noise.measured_rates(labels, noise.drop(labels, 0.75, seeded()))
     assert near(found["lost_positives"], 0.75, int(labels.sum()))
     assert found["flipped_negatives"] == found["false_positives"] == 0
 
 
-def test_realised_by_hand():
+def test_measured_rates_by_hand():
     truth = torch.tensor([[1, 1, 0, 0, 0]], dtype=torch.uint8)
     given = torch.tensor([[1, 0, 1, 1, 0]], dtype=torch.uint8)
-    assert noise.realised(truth, given) == {
+    assert noise.measured_rates(truth, given) == {
         "wrong": 3 / 5,
         "false_positives": 2 / 3,
         "false_negatives": 1 / 2,
         "lost_positives": 1 / 2,
         "flipped_negatives": 2 / 3,
     }
-    assert noise.realised(truth * 0, truth * 0)["lost_positives"] == 0
+    assert noise.measured_rates(truth * 0, truth * 0)["lost_positives"] == 0
 
 
 @pytest.mark.parametrize(
