@@ -19,7 +19,7 @@ from balancemix.training import pilot
 from balancemix.training.experiment import Experiment
 from balancemix.training.fit import fit
 from balancemix.training.pilot import explore
-from tests.methods.test_methods import EPOCHS, make_data
+from tests.toys import EPOCHS, make_data
 
 
 def planted(wrong, missing, seed=0, rows=9000, classes=6):

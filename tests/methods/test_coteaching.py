@@ -18,20 +18,9 @@ from balancemix.methods.mixing import draw_lambda
 from balancemix.plan.plan import Plan
 from balancemix.training.fit import fit
 from balancemix.training.predict import predict
-from tests.methods.test_methods import (
-    EPOCHS,
-    SIZE,
-    D,
-    K,
-    N,
-    Rows,
-    Training,
-    make_data,
-    make_method,
-    make_model,
-    trained,
-)
+from tests.methods.settings import make_method, trained
 from tests.reference import coteaching as reference
+from tests.toys import EPOCHS, SIZE, D, K, N, Rows, Training, make_data, make_model
 
 
 def two_peers(norm=False):

@@ -12,8 +12,8 @@ from balancemix.labels.table import Status
 from balancemix.methods import LLR, LLCp, LLCt
 from balancemix.methods.large_loss import largest
 from balancemix.methods.mixing import draw_lambda
-from tests.methods.test_methods import Echo, Training, make_data
 from tests.reference import losses as reference
+from tests.toys import Echo, Training, make_data
 
 SCHEMES = {"LL-R": LLR, "LL-Ct": LLCt, "LL-Cp": LLCp}
 every_scheme = pytest.mark.parametrize("scheme", SCHEMES)

@@ -11,8 +11,8 @@ from balancemix.methods import ANLS, ASL, EMAPL, EPR, ROLE, SPLC, Focal, Hill
 from balancemix.methods.em_apl import least_confident
 from balancemix.methods.mixing import draw_lambda
 from balancemix.methods.single_positive import label_step
-from tests.methods.test_methods import Echo, Training, make_data
 from tests.reference import losses as reference
+from tests.toys import Echo, Training, make_data
 
 B, K = 12, 6
 

@@ -18,8 +18,9 @@ from balancemix.judge.noise_rates import (
 from balancemix.labels.table import Status
 from balancemix.methods import Mixup, TEstimator
 from balancemix.methods.mixing import draw_lambda
-from tests.methods.test_methods import EPOCHS, SIZE, K, Training, make_data, make_method, make_model
+from tests.methods.settings import make_method
 from tests.reference import t_estimator as reference
+from tests.toys import EPOCHS, SIZE, K, Training, make_data, make_model
 
 
 def planted(n, rho0, rho1, classes=6, seed=0):

@@ -1,0 +1,33 @@
+"""BCE, and what the base refuses for every method."""
+
+import pytest
+import torch
+
+from balancemix.errors import InputError
+from balancemix.methods import BCE, Method
+from tests.reference import balancemix as reference
+from tests.toys import make_data, make_model
+
+
+def test_bce_equals_equation_1():
+    x, labels = make_data()
+    model, index = make_model(norm=False), torch.tensor([3, 1, 4, 15])
+    f = model(x[index]).sigmoid().detach().numpy()
+    want = reference.batch_loss(f, labels[index].numpy())
+    assert BCE().start(labels, 1).loss(model, x[index], index).item() == pytest.approx(want)
+
+
+def test_a_method_that_overrides_loss_is_told_what_to_override():
+    class Old(Method):
+        def loss(self, model, x, index):
+            return super().loss(model, x, index)
+
+    with pytest.raises(InputError, match=r"Old\.loss: is final; override batch_loss"):
+        Old().start(make_data()[1], 1)
+
+
+def test_unknown_labels_are_refused():
+    labels = make_data()[1].to(torch.int8)
+    labels[3, 2] = -1
+    with pytest.raises(ValueError, match="unknown"):
+        BCE().start(labels, 1)
