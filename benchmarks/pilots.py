@@ -13,7 +13,7 @@ from results import FEATURES, ROOT, put
 from balancemix.bench.plan import read_bench
 from balancemix.bench.scores import Result, read_results
 from balancemix.plan.plan import Plan, read_tree
-from balancemix.training.experiment import prepare
+from balancemix.training.experiment import load_experiment
 
 HEAD = (
     "| noise | wrong, found | in truth "
@@ -39,7 +39,7 @@ def row(noise: str, runs: list[Result]) -> str:
     """Write the least and the most that the pilots of a noise found, and the truth of one seed."""
     found = [run.log[0] for run in runs]  # what a method settled on is in its first line
     wrong, missing = ([line[key] for line in found] for key in ("wrong", "missing"))
-    rows = prepare(Plan.from_tree(read_tree(runs[0].path / "plan.json"))).train
+    rows = load_experiment(Plan.from_tree(read_tree(runs[0].path / "plan.json"))).train
     given, truth = rows.labels > 0, (rows.labels if rows.truth is None else rows.truth) > 0
     right = int((given & truth).sum())
     false, hidden = 1 - right / int(given.sum()), int((truth & ~given).sum()) / right

@@ -138,13 +138,13 @@ def test_noise_writes_what_it_did(tiny, tmp_path, capsys):
     for name in ("a.npz", "b.npz"):
         call = ["noise", str(tiny), "--noise", "mislabel:0.4", "--seed", "3"]
         assert main([*call, "--out", str(tmp_path / name), "--json"]) == 0
-    realised = json.loads(capsys.readouterr().out.split("}")[0] + "}")
+    measured = json.loads(capsys.readouterr().out.split("}")[0] + "}")
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
     with np.load(tmp_path / "a.npz") as arrays:
         given, truth, facts = arrays["labels"], arrays["truth"], json.loads(str(arrays["facts"]))
         train = arrays["split"] == "train"
-    assert facts == {"noise": "mislabel:0.4", "seed": 3, "realised": realised}
-    assert (given != truth)[train].mean() == pytest.approx(realised["wrong"])
+    assert facts == {"noise": "mislabel:0.4", "seed": 3, "measured": measured}
+    assert (given != truth)[train].mean() == pytest.approx(measured["wrong"])
     assert (given == truth)[~train].all()
     assert main(["noise", str(tiny), "--noise", "single", "--out", str(tmp_path / "c.csv")]) == 0
     lines = read(tmp_path / "c.csv")

@@ -174,7 +174,7 @@ def work(pipe: Connection[Any, Any]) -> None:
 def train_one(pipe: Connection[Any, Any], task: Task) -> None:
     """Train a run as `balancemix train --resume` does, and report how it ended."""
     from balancemix.plan.plan import Plan
-    from balancemix.training.experiment import carry_out
+    from balancemix.training.experiment import train_plan
 
     @contextmanager
     def bar(what: str, total: int) -> Iterator[Reporter]:
@@ -196,7 +196,7 @@ def train_one(pipe: Connection[Any, Any], task: Task) -> None:
         warnings.showwarning = warn
         try:
             plan = Plan.from_tree(task.plan)
-            _, _, metrics = carry_out(plan, task.out, bar, resume=True)
+            _, _, metrics = train_plan(plan, task.out, bar, resume=True)
         except BrokenPipeError:
             raise
         except Exception as error:

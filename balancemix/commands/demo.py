@@ -33,13 +33,13 @@ def run(arguments: argparse.Namespace) -> None:
     from balancemix.progress import progress
     from balancemix.report import gallery
     from balancemix.report.summary import Summary
-    from balancemix.training.experiment import carry_out
+    from balancemix.training.experiment import train_plan
 
     summaries = {}
     for name in METHODS:
         tree = {"method": {"name": name}, "noise": NOISE, "seed": arguments.seed}
         plan = Plan.from_tree({**tree, "train": {"epochs": arguments.epochs}})
-        run_, experiment, _ = carry_out(plan, arguments.out / name, progress, force=True)
+        run_, experiment, _ = train_plan(plan, arguments.out / name, progress, force=True)
         summaries[name] = Summary(run_)
     commands = [f"balancemix demo --seed {arguments.seed} --epochs {arguments.epochs}"]
     commands += [f"balancemix audit {arguments.out / name}" for name in METHODS]

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="default 0")
     parser.add_argument("--out", type=Path, help="default noisy.csv, or for features noisy.npz")
     parser.add_argument("--skip-bad", action="store_true", help="leave out unreadable images")
-    parser.add_argument("--json", action="store_true", help="print the realised rates as JSON")
+    parser.add_argument("--json", action="store_true", help="print the measured rates as JSON")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -41,12 +41,12 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.out is not None:
         find_writer(arguments.out)  # wrong arguments must fail before files are read
     splits = load(arguments.data, options=ReadOptions(skip_bad=arguments.skip_bad))
-    source, given, realised = add_noise(splits, arguments.noise, arguments.seed)
+    source, given, measured = add_noise(splits, arguments.noise, arguments.seed)
     out = arguments.out or Path("noisy.csv" if source.features is None else "noisy.npz")
     find_writer(out, source.path).write(source, given, out)
     if arguments.json:
-        print(json.dumps(realised, indent=2))
+        print(json.dumps(measured, indent=2))
         return
-    shares = [[name.replace("_", " "), f"{value:.2%}"] for name, value in realised.items()]
+    shares = [[name.replace("_", " "), f"{value:.2%}"] for name, value in measured.items()]
     console().print(make_table(f"{arguments.noise}, seed {arguments.seed}", ("share", ""), shares))
     console().print(f"written: {out}", soft_wrap=True)

@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace) -> None:
     from balancemix.plan.plan import Plan
     from balancemix.progress import progress
     from balancemix.training.devices import check_device, check_precision
-    from balancemix.training.experiment import carry_out, try_out
+    from balancemix.training.experiment import dry_run, train_plan
 
     stored = stored_plan(arguments)
     wanted = Plan.from_tree(settings(arguments, stored)).train
@@ -121,13 +121,13 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError("name the DATA to train on: digits, a folder with labels.csv, or an .npz")
     plan = Plan.from_tree(tree)
     if arguments.dry_run:
-        said = try_out(plan)
+        said = dry_run(plan)
         if first:
             print(said)
         return
     out = arguments.out or default_out(plan)
     begin = {"resume": arguments.resume, "force": arguments.force}
-    run_, experiment, metrics = carry_out(plan, out, progress, **begin)
+    run_, experiment, metrics = train_plan(plan, out, progress, **begin)
     if not first:
         return
     if arguments.json:

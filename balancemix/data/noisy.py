@@ -22,9 +22,9 @@ def add_noise(splits: Splits, kind: str, seed: int) -> tuple[Source, Tensor, dic
     if source is None:
         raise InputError("only data that was loaded from files can be written again")
     given = noise.parse(kind).apply(splits.train.labels, seed)
-    realised = noise.measured_rates(splits.train.labels, given)
+    measured = noise.measured_rates(splits.train.labels, given)
     noisy = source.given.clone()
     noisy[source.rows_in("train")] = given.to(noisy.dtype)
     truth = source.labels if source.truth is None else source.truth
-    facts = {"noise": kind, "seed": seed, "realised": realised}
-    return replace(source, truth=truth, facts=facts), noisy, realised
+    facts = {"noise": kind, "seed": seed, "measured": measured}
+    return replace(source, truth=truth, facts=facts), noisy, measured

@@ -105,8 +105,8 @@ def _imbalance(summary: Summary) -> Section:
 
 
 def _noise(summary: Summary) -> Section:
-    realised = summary.noise.get("realised", {})
-    rows = [(what, 100 * realised[key]) for key, what in RATES.items() if key in realised]
+    measured = summary.noise.get("measured") or summary.noise.get("realised", {})  # older runs
+    rows = [(what, 100 * measured[key]) for key, what in RATES.items() if key in measured]
     if not rows:
         return Section("Noise", "None was added, and the truth is not known.")
     note = f"{summary.noise['noise']} with seed {summary.noise['seed']} came to these rates."

@@ -40,7 +40,7 @@ class Experiment:
     plan: Plan
     splits: Splits
     train: Rows
-    realised: dict[str, float]
+    measured: dict[str, float]
 
     @property
     def test(self) -> Rows:
@@ -72,34 +72,34 @@ class Experiment:
         return fit(self.make_model, self.train, self.test, plan, run, show)
 
     def record_noise(self, run: Run) -> None:
-        """Store the noise, its realised rates and the labels before it."""
+        """Store the noise, its measured rates and the labels before it."""
         if self.train.truth is None:
             return
-        facts = {"noise": self.plan.noise, "seed": self.plan.seed, "realised": self.realised}
+        facts = {"noise": self.plan.noise, "seed": self.plan.seed, "measured": self.measured}
         run.write_json("noise.json", facts)
         run.write_arrays("truth.npz", {"truth": self.train.truth.numpy()})
 
 
-def prepare(plan: Plan) -> Experiment:
+def load_experiment(plan: Plan) -> Experiment:
     """Load the plan's data and add its noise to the training labels."""
     splits = load_rows(plan, plan.data.path, cached=True)
     train = splits.train
     wanted = noise.parse(plan.noise)
-    realised: dict[str, float] = {}
+    measured: dict[str, float] = {}
     if wanted.kind != "none":
         truth = train.labels if train.truth is None else train.truth
         given = wanted.apply(truth, plan.seed)
         train = train.with_labels(given, truth)
     if train.truth is not None:
-        realised = noise.measured_rates(train.truth, train.labels)
+        measured = noise.measured_rates(train.truth, train.labels)
     size = plan.train.batch_size
     if size > len(train) and processes.rank() == 0:
         found = f"--batch-size {size} is more than the {len(train)} training rows"
         warnings.warn(f"{found}: an epoch is one batch", stacklevel=2)
-    return Experiment(plan, splits, train, realised)
+    return Experiment(plan, splits, train, measured)
 
 
-def carry_out(
+def train_plan(
     plan: Plan, out: Path, bar: Bar, *, resume: bool = False, force: bool = False
 ) -> tuple[Run, Experiment, Metrics]:
     """Do all that a plan asks for and leave it in a run directory, or go on with the one there."""
@@ -109,7 +109,7 @@ def carry_out(
     how = {"resume": resume or again, "force": force and not again}
     if first:
         Run.check(out, plan, **how)
-    experiment = prepare(plan)
+    experiment = load_experiment(plan)
     experiment.make_model()  # a wrong backbone must fail before anything is written
     processes.barrier()
     run = Run.create(out, plan, **how) if first else Run(out)
@@ -179,7 +179,7 @@ def _statistics(plan: Plan, rows: FeatureRows) -> tuple[Tensor, Tensor]:
     return features.mean(0), features.std(0)
 
 
-def try_out(plan: Plan, classes: int = 80) -> str:
+def dry_run(plan: Plan, classes: int = 80) -> str:
     """Train the plan's model for two epochs of two steps on random images, and say how it went.
 
     Weights are random too: a plan must start on a machine without a network.

@@ -9,7 +9,7 @@ from balancemix.cli import main
 from balancemix.data.splits import HELD_OUT
 from balancemix.errors import InputError
 from balancemix.plan.plan import Plan
-from balancemix.training.experiment import prepare
+from balancemix.training.experiment import load_experiment
 
 
 def of(tiny, **data) -> Plan:
@@ -17,7 +17,7 @@ def of(tiny, **data) -> Plan:
 
 
 def test_held_out_rows_are_training_rows_that_do_not_train(tiny):
-    scored, chosen = (prepare(of(tiny, score=score)) for score in ("test", "held-out"))
+    scored, chosen = (load_experiment(of(tiny, score=score)) for score in ("test", "held-out"))
     assert (len(scored.train), len(scored.test)) == (90, 30)
     assert (len(chosen.train), len(chosen.test)) == (72, 18)
     assert sorted(chosen.train.names + chosen.test.names) == sorted(scored.train.names)
@@ -30,7 +30,7 @@ def test_held_out_rows_are_training_rows_that_do_not_train(tiny):
 
 def test_a_share_of_nothing_is_refused(tiny):
     with pytest.raises(InputError, match="holdout must be between 0 and 1"):
-        prepare(of(tiny, score="held-out", holdout=0.0))
+        load_experiment(of(tiny, score="held-out", holdout=0.0))
 
 
 def test_evaluate_and_export_know_the_rows(tiny, tmp_path, capsys):

@@ -11,7 +11,7 @@ from balancemix.errors import InputError
 from balancemix.plan.plan import Plan
 from balancemix.training import devices
 from balancemix.training.devices import LIMIT, WITHOUT_AMX, check_precision, prepare_bf16
-from balancemix.training.experiment import prepare
+from balancemix.training.experiment import load_experiment
 from balancemix.training.fit import fit
 from tests.conftest import DYING
 
@@ -182,6 +182,6 @@ def test_fit_says_so_as_well(probe, tiny):
     plan = Plan.from_tree(
         {"data": {"path": str(tiny)}, "train": {"precision": "bf16", "device": "cpu"}}
     )
-    experiment = prepare(plan)
+    experiment = load_experiment(plan)
     with pytest.raises(InputError, match="bf16 is not available on this machine"):
         fit(experiment.make_model, experiment.train, experiment.test, plan)

@@ -14,7 +14,7 @@ from balancemix.errors import InputError
 from balancemix.models.classifier import build_embedder, build_model, normalisation
 from balancemix.plan.plan import Plan
 from balancemix.training import embed
-from balancemix.training.experiment import make_model, prepare
+from balancemix.training.experiment import load_experiment, make_model
 from balancemix.training.partial import PartialArray
 
 BACKBONE = "test_resnet"
@@ -165,7 +165,7 @@ def test_maps(photos, embedded, tmp_path):
                 "train": {"batch_size": 4},
             }
         )
-        train = prepare(plan).train
+        train = load_experiment(plan).train
         model = make_model(plan, train, pretrained=True)
         views, _ = train.with_views(2, 0).__getitems__([0, 3, 5])
         assert model(views[1]).shape == (3, 2)

@@ -14,7 +14,7 @@ from balancemix.labels.table import LabelTable
 from balancemix.methods import METHODS
 from balancemix.plan.plan import Plan
 from balancemix.run import Run
-from balancemix.training.experiment import prepare, trained_model
+from balancemix.training.experiment import load_experiment, trained_model
 from balancemix.training.fit import fit
 from balancemix.training.predict import predict
 
@@ -32,7 +32,7 @@ def plan_for(path: Path, method: str = "balancemix", **train) -> Plan:
 
 
 def train(path: Path, out: Path, plan: Plan, **how):
-    experiment = prepare(plan)
+    experiment = load_experiment(plan)
     run = Run.create(out, plan, **how)
     experiment.record_noise(run)
     model, _, metrics = fit(experiment.make_model, experiment.train, experiment.test, plan, run)
@@ -55,7 +55,7 @@ def test_a_run_leaves_its_files_and_its_model_can_be_loaded(tiny, tmp_path, meth
     assert metrics == run.read_json("metrics.json")
     assert [line["epoch"] for line in run.log()] == [1, 2, 3, 4, 5]
     assert metrics["best"]["mAP"] == max(line["mAP"] for line in run.log())
-    test = prepare(run.plan).test
+    test = load_experiment(run.plan).test
     again = predict(trained_model(run, test), test.plain)
     assert torch.equal(again, predict(model, test.plain))
     assert not list((tmp_path / "run").glob(".*.draft"))
@@ -63,7 +63,7 @@ def test_a_run_leaves_its_files_and_its_model_can_be_loaded(tiny, tmp_path, meth
 
 def test_enough_training_fits_a_few_clean_rows(tiny, tmp_path):
     plan = Plan.from_tree({**plan_for(tiny, "bce", epochs=40, lr=0.05).tree(), "noise": "none"})
-    experiment = prepare(plan)
+    experiment = load_experiment(plan)
     model, _, _ = fit(experiment.make_model, experiment.train, experiment.train, plan)
     guess = predict(model, experiment.train.plain) > 0.5
     assert (guess == (experiment.train.labels > 0)).float().mean() > 0.99
@@ -143,7 +143,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(tiny, tmp_pat
 def test_truth_never_reaches_a_method(tiny, tmp_path):
     """Two truths behind the same noisy labels: what is trained must not differ."""
     plan = plan_for(tiny)
-    experiment = prepare(plan)
+    experiment = load_experiment(plan)
     given = experiment.train.labels
     weights = []
     for truth in (experiment.train.truth, 1 - given):
@@ -169,7 +169,7 @@ def test_clipping_keeps_steps_small(tiny):
     moved = []
     for clip in (1e-4, 0.0):
         plan = plan_for(tiny, "bce", epochs=1, clip=clip)
-        experiment = prepare(plan)
+        experiment = load_experiment(plan)
         torch.manual_seed(plan.seed)
         start = experiment.make_model().state_dict()["head.0.weight"]
         model, _, _ = fit(experiment.make_model, experiment.train, experiment.test, plan)
@@ -182,7 +182,7 @@ def test_accumulated_batches_step_like_one_large_batch(tiny):
     for size, accumulate in ((90, 1), (15, 6)):
         plan = plan_for(tiny, "bce", epochs=2, batch_size=size, accumulate=accumulate)
         plan.data.feature_dropout = plan.data.feature_noise = 0.0
-        experiment = prepare(plan)
+        experiment = load_experiment(plan)
         model, _, _ = fit(experiment.make_model, experiment.train, experiment.test, plan)
         weights.append(model.state_dict()["head.0.weight"])
     assert torch.allclose(*weights, atol=1e-6)
@@ -198,7 +198,7 @@ def test_accumulated_batches_anneal_to_the_last_step(tiny, monkeypatch):
 
     monkeypatch.setattr(torch.optim.SGD, "step", remember)
     plan = plan_for(tiny, "bce", epochs=5, batch_size=9, accumulate=4)  # steps of 4, 4 and 2
-    experiment = prepare(plan)
+    experiment = load_experiment(plan)
     fit(experiment.make_model, experiment.train, experiment.test, plan)
     assert len(rates) == 15
     assert rates[-1] > 0
@@ -207,7 +207,7 @@ def test_accumulated_batches_anneal_to_the_last_step(tiny, monkeypatch):
 
 def test_without_truth_no_epoch_makes_matrices_of_the_table(tiny, monkeypatch):
     plan = plan_for(tiny, epochs=3)
-    experiment = prepare(plan)
+    experiment = load_experiment(plan)
     rows = experiment.train.with_labels(experiment.train.labels, None)
     monkeypatch.setattr(LabelTable, "whole", lambda self: 1 / 0)
     fit(experiment.make_model, rows, experiment.test, plan)
@@ -216,7 +216,7 @@ def test_without_truth_no_epoch_makes_matrices_of_the_table(tiny, monkeypatch):
 @pytest.mark.bf16
 def test_bf16_trains(tiny):
     plan = plan_for(tiny, epochs=3, precision="bf16", device="cpu")
-    experiment = prepare(plan)
+    experiment = load_experiment(plan)
     model, _, metrics = fit(experiment.make_model, experiment.train, experiment.test, plan)
     assert metrics["last"]["mAP"] > 0
     assert all(weight.dtype == torch.float32 for weight in model.parameters())
@@ -234,7 +234,7 @@ def test_epoch_mode_learns_as_online_mode_does(tiny):
         tree = plan_for(tiny, epochs=15, lr=0.05).tree()
         tree["method"]["mode"] = mode
         plan = Plan.from_tree(tree)
-        experiment = prepare(plan)
+        experiment = load_experiment(plan)
         scores.append(fit(experiment.make_model, experiment.train, experiment.test, plan).metrics)
     assert abs(scores[0]["last"]["mAP"] - scores[1]["last"]["mAP"]) < 10
     assert all("relabel_proportion" in score["selection"] for score in scores)
@@ -242,7 +242,7 @@ def test_epoch_mode_learns_as_online_mode_does(tiny):
 
 def test_a_loss_that_is_not_finite_is_one_clear_line(tiny):
     plan = plan_for(tiny, "bce", lr=1e30)
-    experiment = prepare(plan)
+    experiment = load_experiment(plan)
     with pytest.raises(InputError, match=r"loss of epoch \d is not finite: lower --lr"):
         fit(experiment.make_model, experiment.train, experiment.test, plan)
 

@@ -146,13 +146,13 @@ def test_noise_writes_a_table_that_train_reads(tmp_path, capsys):
     out = tmp_path / "labels.csv"
     clean = load(tmp_path)
     assert main(["noise", str(tmp_path), "--noise", "flip:0.5", "--out", str(out), "--json"]) == 0
-    realised = json.loads(capsys.readouterr().out)
+    measured = json.loads(capsys.readouterr().out)
     noisy = load(tmp_path)
     assert noisy.train.names == clean.train.names
     assert torch.equal(noisy.test.labels.sort(1)[0], clean.test.labels.sort(1)[0])
     columns = [noisy.classes.index(name) for name in clean.classes]
     wrong = (noisy.train.labels[:, columns] != clean.train.labels).float().mean().item()
-    assert wrong == pytest.approx(realised["wrong"])
+    assert wrong == pytest.approx(measured["wrong"])
     assert wrong > 0
 
 
