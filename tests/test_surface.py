@@ -1,5 +1,7 @@
 """The public surface, and the rules of the house that a machine can see."""
 
+import ast
+import doctest
 import re
 import subprocess
 import sys
@@ -29,11 +31,32 @@ def test_all_is_sorted_and_complete():
 def test_the_names_that_users_were_promised_are_there():
     promised = (
         "METHODS BCE Mixup BalanceMix LabelTable clean_probability minority_odds mix draw_lambda "
-        "predict fit average_precision noise"
+        "predict fit average_precision noise load Rows FeatureRows ImageRows View manage Request "
+        "Batch Run"
     )
     assert set(promised.split()) <= set(balancemix.__all__)
     for name in ("mislabel", "flip", "single_positive", "drop"):
         assert callable(getattr(balancemix.noise, name))
+
+
+def test_type_checkers_see_the_same_names():
+    tree = ast.parse((ROOT / "balancemix" / "__init__.py").read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    names = [
+        a.asname for node in block.body if isinstance(node, ast.ImportFrom) for a in node.names
+    ]
+    assert sorted(map(str, names)) == sorted(balancemix.__all__)
+
+
+def test_every_public_name_has_an_example_that_runs():
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    page = doctest.DocTestParser().get_doctest(text, {}, "docs/api.md", "docs/api.md", 0)
+    code = "".join(example.source for example in page.examples)
+    used = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
+    assert set(balancemix.__all__) <= used
+    report: list[str] = []
+    results = doctest.DocTestRunner(verbose=False).run(page, out=report.append)
+    assert results.failed == 0, "".join(report)
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
