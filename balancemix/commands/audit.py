@@ -16,11 +16,6 @@ confidence. Where the true labels are known (noise was added), says how many fin
 example:
   balancemix audit runs/photos --out findings.csv"""
 
-HEADER = (
-    "image", "class", "problem", "given", "suggested", "suspicion", "clean_probability",
-    "confidence",
-)  # fmt: skip
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
@@ -39,33 +34,19 @@ def add_threshold(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the findings and show the worst."""
-    import torch
-
-    from balancemix.auditing.findings import audit_run, score
+    from balancemix.auditing.findings import audit_run
     from balancemix.commands.show import show_findings
-    from balancemix.files import write_csv
     from balancemix.run import Run
 
     run_ = Run.open(arguments.run_directory)
-    record = run_.read_arrays("labels.npz")
     findings = audit_run(run_, arguments.above)
-    names, classes = record["names"].tolist(), record["classes"].tolist()
     out = arguments.out or run_.path / "findings.csv"
-    lines = [
-        (
-            names[f.row], classes[f.column], f.kind, f.given, f.suggested,
-            f"{f.suspicion:.4f}", f"{f.clean:.4f}", f"{f.confidence:.4f}",
-        )
-        for f in findings
-    ]  # fmt: skip
-    write_csv(out, HEADER, lines)
+    findings.write(out)
     truth = run_.truth()
-    given = torch.from_numpy(record["given"])
     summary = {"findings": len(findings), "file": str(out)}
     if truth is not None:
-        summary |= score(findings, given, truth)
+        summary |= findings.score(truth)
     if arguments.json:
         print(json.dumps(summary, indent=2))
     else:
-        shown = [(*line[:3], *line[5:]) for line in lines[:15]]
-        show_findings(shown, (*HEADER[:3], "suspicion", "P(clean)", "confidence"), summary)
+        show_findings(findings, summary)

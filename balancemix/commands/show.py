@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from balancemix.auditing.findings import Findings
     from balancemix.run import Run
     from balancemix.training.experiment import Experiment
 
@@ -85,12 +86,12 @@ def judgement(line: Mapping[str, Any]) -> str:
     )
 
 
-def show_findings(
-    lines: Sequence[Sequence[object]], header: Sequence[str], summary: Mapping[str, Any]
-) -> None:
+def show_findings(findings: Findings, summary: Mapping[str, Any], most: int = 15) -> None:
     """Print the worst findings and how good all are."""
     out = console()
-    rows = [[str(cell) for cell in line] for line in lines]
+    header = ("image", "class", "problem", "suspicion", "P(clean)", "confidence")
+    lines = findings[:most].lines()
+    rows = [[str(cell) for cell in (*line[:3], *line[5:])] for line in lines]
     count = summary["findings"]
     out.print(make_table(f"the {len(rows)} worst of {count:,} findings", header, rows))
     if "precision" in summary:

@@ -4,7 +4,7 @@ import base64
 import io
 from collections.abc import Mapping, Sequence
 
-from balancemix.auditing.findings import Finding
+from balancemix.auditing.findings import Findings
 from balancemix.data.rows import Rows
 from balancemix.report.figures.curves import learning
 from balancemix.report.page import (
@@ -50,7 +50,7 @@ def make_page(summaries: Mapping[str, Summary], rows: Rows, commands: Sequence[s
     return Page("BalanceMix on noisy digits", lead, sections)
 
 
-def gallery(rows: Rows, findings: Sequence[Finding], most: int = 24) -> Gallery:
+def gallery(rows: Rows, findings: Findings, most: int = 24) -> Gallery:
     """Show the rows with the worst findings, each with its labels and what is wrong with them."""
     problems: dict[int, dict[int, str]] = {}
     for finding in findings:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from balancemix.auditing.findings import Finding, audit, score, table_clean
+from balancemix.auditing.findings import Findings, audit_run
 from balancemix.evaluation.metrics import average_precision
 from balancemix.labels.classes import class_counts, class_groups
 from balancemix.labels.mixtures import Mixtures, fit_mixtures, label_loss
@@ -88,22 +88,19 @@ class Summary:
         )
 
     @cached_property
-    def findings(self) -> list[Finding]:
+    def findings(self) -> Findings:
         """The labels believed wrong, worst first."""
-        clean = table_clean(self.clean)
-        if clean is None:
-            clean = self.mixtures.clean(self.given, self.confidence)
-        return audit(self.given, self.confidence, clean)
+        return audit_run(self.run)
 
     @cached_property
     def quality(self) -> dict[str, float]:
         """How good the findings are by the truth; nothing where it is not known."""
-        return {} if self.truth is None else score(self.findings, self.given, self.truth)
+        return {} if self.truth is None else self.findings.score(self.truth)
 
     @cached_property
     def findings_by_class(self) -> list[int]:
         """How many findings each class has."""
-        columns = torch.tensor([finding.column for finding in self.findings], dtype=torch.int64)
+        columns = self.findings.column
         counts: list[int] = torch.bincount(columns, minlength=len(self.classes)).tolist()
         return counts
 
