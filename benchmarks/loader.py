@@ -100,7 +100,7 @@ def seconds(batches: Iterable[object]) -> float:
 
 def wait(rows: ImageRows) -> float:
     """Train for two epochs; of the second, measure how much was waiting for batches."""
-    method = BCE().start(rows.labels, 2)
+    method = BCE().start(rows.given, 2)
     model = build_model(classes=len(rows.classes), pretrained=False, image_size=SIZE)
     model = model.to(memory_format=torch.channels_last).train()
     optimiser = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, fused=True)

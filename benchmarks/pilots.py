@@ -40,7 +40,7 @@ def row(noise: str, runs: list[Result]) -> str:
     found = [run.log[0] for run in runs]  # what a method settled on is in its first line
     wrong, missing = ([line[key] for line in found] for key in ("wrong", "missing"))
     rows = load_experiment(Plan.from_tree(read_tree(runs[0].path / "plan.json"))).train
-    given, truth = rows.labels > 0, (rows.labels if rows.truth is None else rows.truth) > 0
+    given, truth = rows.given > 0, (rows.given if rows.truth is None else rows.truth) > 0
     right = int((given & truth).sum())
     false, hidden = 1 - right / int(given.sum()), int((truth & ~given).sum()) / right
     trusted = {"trusted" if line["trust_positives"] else "doubted" for line in found}

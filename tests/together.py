@@ -66,7 +66,7 @@ def make_rows(count: int, seed: int = 0) -> FeatureRows:
     features = truth.float() @ directions
     features += 0.3 * torch.randn(count, WIDTH, generator=generator)
     rows = FeatureRows(features, truth, [f"c{k}" for k in range(CLASSES)])
-    return rows.with_labels(parse("mislabel:0.3").apply(truth, seed), truth)
+    return rows.with_given(parse("mislabel:0.3").apply(truth, seed), truth)
 
 
 def make_photos(folder: Path, count: int, seed: int = 0) -> ImageRows:
@@ -78,8 +78,8 @@ def make_photos(folder: Path, count: int, seed: int = 0) -> ImageRows:
     paths = [folder / f"{seed}-{row}.png" for row in range(count)]
     for path, picture in zip(paths, pixels, strict=True):
         Image.fromarray(picture).save(path)
-    photos = ImageRows(paths, like.labels, like.classes, view=View(size=16))
-    return photos.with_labels(like.labels, like.truth)
+    photos = ImageRows(paths, like.given, like.classes, view=View(size=16))
+    return photos.with_given(like.given, like.truth)
 
 
 def make_model(case: str) -> nn.Module:
@@ -120,7 +120,7 @@ def train(case: str) -> dict:
 def own_loop(case: str) -> dict:
     """Train in the README's loop; of several processes, each wraps the model and that is all."""
     rows = make_rows(101).with_views(2, 0)
-    method = BalanceMix(warmup=1, epsilon=0.6, mode=case.split()[-1]).start(rows.labels, 3, seed=5)
+    method = BalanceMix(warmup=1, epsilon=0.6, mode=case.split()[-1]).start(rows.given, 3, seed=5)
     torch.manual_seed(0)
     model = bare = make_model(case)
     if processes.world_size() > 1:

@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> None:
     if set(rows.classes) != set(classes):
         strange = sorted(set(rows.classes) ^ set(classes))[:5]
         raise InputError(f"{arguments.data}: other classes than the run's: {', '.join(strange)}")
-    truth = rows.labels if rows.truth is None else rows.truth
+    truth = rows.given if rows.truth is None else rows.truth
     truth = truth[:, [rows.classes.index(name) for name in classes]]
     with progress("evaluate", len(rows)) as show:
         logits = predict_logits(trained_model(run_, rows), rows.plain, advance=show.advance)

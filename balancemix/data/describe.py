@@ -10,13 +10,13 @@ from balancemix.labels.classes import class_counts, class_groups, imbalance
 
 def describe(rows: Rows) -> dict[str, Any]:
     """Count rows, classes and positives, the commonest class first, and both imbalance ratios."""
-    counts = class_counts(rows.labels)
+    counts = class_counts(rows.given)
     order = counts.argsort(descending=True, stable=True).tolist()
     return {
         "rows": len(rows),
         "classes": len(rows.classes),
-        "positives_per_row": float(rows.labels.sum() / len(rows)),
-        **imbalance(rows.labels),
+        "positives_per_row": float(rows.given.sum() / len(rows)),
+        **imbalance(rows.given),
         "groups": {name: len(index) for name, index in class_groups(counts, "auto").items()},
         "positives": {rows.classes[k]: int(counts[k]) for k in order},
     }

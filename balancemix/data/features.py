@@ -37,7 +37,7 @@ class FeatureRows(Rows):
     def __init__(
         self,
         features: Tensor,
-        labels: Tensor,
+        given: Tensor,
         classes: Sequence[str],
         names: Sequence[str] | None = None,
         truth: Tensor | None = None,
@@ -46,7 +46,7 @@ class FeatureRows(Rows):
         stored: Tensor | None = None,
         pictures: Tensor | Sequence[Path] | None = None,
     ) -> None:
-        super().__init__(labels, classes, names, truth)
+        super().__init__(given, classes, names, truth)
         if features.ndim not in (2, 4) or len(features) != len(self):
             found = "×".join(map(str, features.shape))
             raise InputError(

@@ -35,14 +35,14 @@ class ImageRows(Rows):
     def __init__(
         self,
         paths: Sequence[Path],
-        labels: Tensor,
+        given: Tensor,
         classes: Sequence[str],
         names: Sequence[str] | None = None,
         truth: Tensor | None = None,
         view: View = View(),
     ) -> None:
         names = [path.name for path in paths] if names is None else names
-        super().__init__(labels, classes, names, truth)
+        super().__init__(given, classes, names, truth)
         if len(paths) != len(self):
             raise InputError(f"paths must be {len(self)}, as many as names, they are {len(paths)}")
         self.paths, self.view, self.size = list(paths), view, view.size

@@ -21,8 +21,8 @@ def add_noise(splits: Splits, kind: str, seed: int) -> tuple[Source, Tensor, dic
     source = splits.source
     if source is None:
         raise InputError("only data that was loaded from files can be written again")
-    given = noise.parse(kind).apply(splits.train.labels, seed)
-    measured = noise.measured_rates(splits.train.labels, given)
+    given = noise.parse(kind).apply(splits.train.given, seed)
+    measured = noise.measured_rates(splits.train.given, given)
     noisy = source.given.clone()
     noisy[source.rows_in("train")] = given.to(noisy.dtype)
     truth = source.labels if source.truth is None else source.truth

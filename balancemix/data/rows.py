@@ -44,9 +44,9 @@ def batch_seed(seed: int, index: Sequence[int]) -> int:
 class Rows(Dataset[tuple[Input, int]]):
     """N rows with N×K labels; immutable, `with_views` and its kin return shallow copies.
 
-    `labels` (uint8) are as annotated and may be wrong; `truth` is only for scoring, no method ever
-    receives it. As int8 it may hold −1, unknown, on rows that are only scored: that entry is left
-    out. The index in a batch is the position in these rows, also after `subset`.
+    `given` (uint8) holds the labels as annotated, which may be wrong; `truth` is only for scoring,
+    no method ever receives it. As int8 it may hold −1, unknown, on rows that are only scored: that
+    entry is left out. The index in a batch is the position in these rows, also after `subset`.
 
     Rows are asked for a whole batch at a time; `collate` tells a loader to leave it as it is.
     What an augmented view looks like depends on the seed and the batch's list of indices alone:
@@ -59,24 +59,24 @@ class Rows(Dataset[tuple[Input, int]]):
 
     def __init__(
         self,
-        labels: Tensor,
+        given: Tensor,
         classes: Sequence[str],
         names: Sequence[str] | None = None,
         truth: Tensor | None = None,
     ) -> None:
         self.classes = list(classes)
-        self.names = [f"row {i}" for i in range(len(labels))] if names is None else list(names)
+        self.names = [f"row {i}" for i in range(len(given))] if names is None else list(names)
         self.views, self.seed = 0, 0
-        self._keep(labels, truth)
+        self._keep(given, truth)
 
-    def _keep(self, labels: Tensor, truth: Tensor | None) -> None:
+    def _keep(self, given: Tensor, truth: Tensor | None) -> None:
         shape = (len(self.names), len(self.classes))
-        kinds = {"labels": (labels, (torch.uint8,)), "truth": (truth, (torch.uint8, torch.int8))}
+        kinds = {"given": (given, (torch.uint8,)), "truth": (truth, (torch.uint8, torch.int8))}
         for name, (matrix, known) in kinds.items():
             if matrix is not None and (matrix.shape != shape or matrix.dtype not in known):
                 found = f"{'×'.join(map(str, matrix.shape))} {matrix.dtype}"
                 raise InputError(f"{name} must be {shape[0]}×{shape[1]} uint8, they are {found}")
-        self.labels, self.truth = labels, truth
+        self.given, self.truth = given, truth
 
     def __len__(self) -> int:
         return len(self.names)
@@ -112,17 +112,17 @@ class Rows(Dataset[tuple[Input, int]]):
         rows.views, rows.seed = views, seed
         return rows
 
-    def with_labels(self, labels: Tensor, truth: Tensor | None) -> Self:
-        """Replace the labels, and what is known of their truth."""
+    def with_given(self, given: Tensor, truth: Tensor | None) -> Self:
+        """Replace the given labels, and what is known of their truth."""
         rows = copy.copy(self)
-        rows._keep(labels, truth)
+        rows._keep(given, truth)
         return rows
 
     def subset(self, index: Tensor) -> Self:
         """Keep the rows at `index` (row numbers), in its order."""
         rows = copy.copy(self)
         rows.names = [self.names[i] for i in index.tolist()]
-        rows._keep(self.labels[index], None if self.truth is None else self.truth[index])
+        rows._keep(self.given[index], None if self.truth is None else self.truth[index])
         rows._pick(index)
         return rows
 
@@ -132,7 +132,7 @@ class Rows(Dataset[tuple[Input, int]]):
     def for_workers(self) -> Self:
         """Leave out what a loading process has no use for: it is handed over with every start."""
         rows = copy.copy(self)
-        rows.names, rows.labels, rows.truth = [], self.labels.new_empty(0, len(self.classes)), None
+        rows.names, rows.given, rows.truth = [], self.given.new_empty(0, len(self.classes)), None
         return rows
 
     def picture(self, i: int) -> Image | None:

@@ -97,14 +97,14 @@ def split(
         raise InputError(f"{source}: no rows to train on; give some of them the split 'train'")
     train = parts["train"]
     if train.truth is not None and train.truth.dtype == torch.int8:
-        parts["train"] = train.with_labels(train.labels, None)
+        parts["train"] = train.with_given(train.given, None)
     scored = next((parts[name] for name in NAMES[1:] if name in parts), None)
     if scored is None:
         raise InputError(
             f"{source}: no rows to score on; give some of them the split 'test' or 'val', "
             "or leave the splits out for a random holdout"
         )
-    empty = (class_counts(parts["train"].labels) == 0).nonzero().flatten().tolist()
+    empty = (class_counts(parts["train"].given) == 0).nonzero().flatten().tolist()
     if empty:
         missing = listing([repr(rows.classes[k]) for k in empty])
         warnings.warn(f"{source}: no training row has the class {missing}", stacklevel=3)

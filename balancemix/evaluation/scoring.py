@@ -29,7 +29,7 @@ def score_epoch(
     convention: Convention,
 ) -> dict[str, Any]:
     """Score the first member's logits on `valid`, the mean of all members, and the label table."""
-    truth = valid.labels if valid.truth is None else valid.truth
+    truth = valid.given if valid.truth is None else valid.truth
 
     def score(each: Tensor) -> dict[str, float]:
         return evaluate(each, truth, groups, convention=convention, classes=valid.classes)
@@ -56,9 +56,9 @@ def score_classes(
     logits: Tensor, train: Rows, valid: Rows, convention: Convention
 ) -> dict[str, Any]:
     """Score each class: its name, given positives in training, and AP in percent, if it has one."""
-    truth = valid.labels if valid.truth is None else valid.truth
+    truth = valid.given if valid.truth is None else valid.truth
     each = average_precision(logits, truth, convention)
-    facts = zip(valid.classes, class_counts(train.labels).tolist(), each.tolist(), strict=True)
+    facts = zip(valid.classes, class_counts(train.given).tolist(), each.tolist(), strict=True)
     keys = ("name", "positives", "AP")
     scored = [(name, count, None if math.isnan(ap) else 100 * ap) for name, count, ap in facts]
     return {"classes": [dict(zip(keys, fact, strict=True)) for fact in scored]}

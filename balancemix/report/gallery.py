@@ -63,7 +63,7 @@ def _card(rows: Rows, row: int, problems: Mapping[int, str]) -> Card:
     labels = [
         (name, problems.get(k, ""))
         for k, name in enumerate(rows.classes)
-        if rows.labels[row, k] or k in problems
+        if rows.given[row, k] or k in problems
     ]
     truth = ""
     if rows.truth is not None:

@@ -141,7 +141,7 @@ def _forward(
 
 
 def _labels(rows: ImageRows, split: Sequence[str] | None) -> dict[str, Array]:
-    arrays: dict[str, Array] = {"labels": rows.labels.numpy(), "classes": np.array(rows.classes)}
+    arrays: dict[str, Array] = {"labels": rows.given.numpy(), "classes": np.array(rows.classes)}
     if rows.truth is not None:
         arrays["truth"] = rows.truth.numpy()
     if split is not None:

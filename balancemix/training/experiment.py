@@ -87,11 +87,11 @@ def load_experiment(plan: Plan) -> Experiment:
     wanted = noise.parse(plan.noise)
     measured: dict[str, float] = {}
     if wanted.kind != "none":
-        truth = train.labels if train.truth is None else train.truth
+        truth = train.given if train.truth is None else train.truth
         given = wanted.apply(truth, plan.seed)
-        train = train.with_labels(given, truth)
+        train = train.with_given(given, truth)
     if train.truth is not None:
-        measured = noise.measured_rates(train.truth, train.labels)
+        measured = noise.measured_rates(train.truth, train.given)
     size = plan.train.batch_size
     if size > len(train) and processes.rank() == 0:
         found = f"--batch-size {size} is more than the {len(train)} training rows"
@@ -167,7 +167,7 @@ def make_model(plan: Plan, rows: Rows, *, pretrained: bool) -> nn.Module:
         **shape,
     )
     if pretrained and not isinstance(rows, FeatureRows):
-        start_at_frequencies(model, (class_counts(rows.labels) + 1) / (len(rows) + 2))
+        start_at_frequencies(model, (class_counts(rows.given) + 1) / (len(rows) + 2))
     return model
 
 

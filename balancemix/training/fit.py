@@ -73,10 +73,10 @@ def fit(
     processes.start(cpu=plan.train.device == "cpu")
     _compare(plan, train)
     epochs, workers = plan.train.epochs, loading_processes(plan, train)
-    method = copy.copy(plan.method).start(train.labels, epochs, plan.seed)
+    method = copy.copy(plan.method).start(train.given, epochs, plan.seed)
     torch.manual_seed(plan.seed)
     engine = Engine(method.build(make_model), plan, run)
-    truth = train.labels if train.truth is None else train.truth
+    truth = train.given if train.truth is None else train.truth
     groups = class_groups(class_counts(truth), plan.data.groups)
     batches = method.batches(plan.train.batch_size, plan.seed)
     engine.schedule(epochs, len(batches))
@@ -179,7 +179,7 @@ def _compare(plan: Plan, train: Rows) -> None:
     """Refuse to train where the processes, maybe on other machines, were given other things."""
     if processes.world_size() == 1:
         return
-    if not processes.all_equal(repr(plan.tree()).encode(), train.labels):
+    if not processes.all_equal(repr(plan.tree()).encode(), train.given):
         raise InputError("the processes differ in their settings or labels: give all the same")
 
 

@@ -31,7 +31,7 @@ def explore(
     random number and no weight goes over.
     """
     kept, seen = _divided(train, plan.seed)
-    given = int(kept.labels.sum())
+    given = int(kept.given.sum())
     if given < FEWEST:  # whatever a pilot said, nothing would follow
         return LabelErrors(given, 0.0, 0.0)
     pilot = copy.deepcopy(plan)
@@ -41,7 +41,7 @@ def explore(
         warnings.simplefilter("ignore", UserWarning)
         model = fit(make_model, seen, kept, pilot, progress=progress).model
     confidence = predict(model, kept.plain, plan.train.batch_size)
-    return estimate_errors(kept.labels, confidence)
+    return estimate_errors(kept.given, confidence)
 
 
 def steps(train: Rows, plan: Plan) -> int:
@@ -50,7 +50,7 @@ def steps(train: Rows, plan: Plan) -> int:
         return 0
     kept, seen = _divided(train, plan.seed)
     size = min(plan.train.batch_size, max(len(seen), 1))
-    return _epochs(plan) * math.ceil(len(seen) / size) if int(kept.labels.sum()) >= FEWEST else 0
+    return _epochs(plan) * math.ceil(len(seen) / size) if int(kept.given.sum()) >= FEWEST else 0
 
 
 def _divided(train: Rows, seed: int) -> tuple[Rows, Rows]:

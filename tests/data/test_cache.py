@@ -78,7 +78,7 @@ def test_a_later_run_finds_what_is_on_the_disk(photos, tmp_path, decoded):
     (file,) = (tmp_path / "kept").iterdir()
     assert re.fullmatch(r"photos-16-[0-9a-f]{16}", file.name)
     batches(
-        ImageRows(photos.paths, photos.labels, CLASSES, view=View(size=8)).cached(
+        ImageRows(photos.paths, photos.given, CLASSES, view=View(size=8)).cached(
             "disk", file.parent
         )
     )

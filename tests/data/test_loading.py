@@ -107,7 +107,7 @@ def test_other_errors_stay_as_they_are():
 def test_a_loading_process_is_told_little(tmp_path):
     rows = together.make_photos(tmp_path, 40)
     few = rows.for_workers()
-    assert (few.names, few.paths, len(few.labels), few.truth) == ([], [], 0, None)
+    assert (few.names, few.paths, len(few.given), few.truth) == ([], [], 0, None)
     x, _ = pickle.loads(pickle.dumps(few)).__getitems__([3, 1])
     assert torch.equal(x, rows.__getitems__([3, 1])[0])
 

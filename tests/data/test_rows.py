@@ -99,17 +99,17 @@ def test_views_do_not_depend_on_workers(rows):
 
 
 def test_rows_are_immutable(rows):
-    before = rows.labels.clone()
-    other = rows.with_labels(1 - rows.labels, rows.labels).with_views(2, 3)
+    before = rows.given.clone()
+    other = rows.with_given(1 - rows.given, rows.given).with_views(2, 3)
     assert (rows.views, other.views) == (0, 2)
-    assert torch.equal(rows.labels, before)
-    assert torch.equal(other.labels, 1 - before)
+    assert torch.equal(rows.given, before)
+    assert torch.equal(other.given, 1 - before)
     assert torch.equal(other.truth, before)
-    assert other.with_labels(before, None).views == 2
-    with pytest.raises(InputError, match="labels must be"):
-        rows.with_labels(before[:-1], None)
+    assert other.with_given(before, None).views == 2
+    with pytest.raises(InputError, match="given must be"):
+        rows.with_given(before[:-1], None)
     with pytest.raises(InputError, match="truth must be"):
-        rows.with_labels(before, before.float())
+        rows.with_given(before, before.float())
     with pytest.raises(InputError, match="views"):
         rows.with_views(-1, 0)
 
@@ -118,7 +118,7 @@ def test_subset_counts_its_own_rows(rows):
     part = rows.subset(torch.tensor([5, 2]))
     assert len(part) == 2
     assert part.names == [rows.names[5], rows.names[2]]
-    assert torch.equal(part.labels, rows.labels[[5, 2]])
+    assert torch.equal(part.given, rows.given[[5, 2]])
     assert same(part.__getitems__([1, 0])[0], rows.__getitems__([2, 5])[0])
     assert np.array_equal(np.asarray(part.picture(0)), np.asarray(rows.picture(5)))
     if rows.truth is not None:
@@ -213,7 +213,7 @@ def test_an_image_is_decoded_once(photos, views, monkeypatch):
 
 def test_augmentations(photos):
     for name, changes in (("randaugment", True), ("uda", True), ("none", False)):
-        rows = ImageRows(photos.paths, photos.labels, CLASSES, view=View(size=16, augment=name))
+        rows = ImageRows(photos.paths, photos.given, CLASSES, view=View(size=16, augment=name))
         index = list(range(6))
         view = rows.with_views(1, 3).__getitems__(index)[0]
         assert same(view, rows.plain.__getitems__(index)[0]) != changes
@@ -225,7 +225,7 @@ def test_image_rows_refuse(photos, tmp_path):
     with pytest.raises(InputError, match="size"):
         View(size=0)
     with pytest.raises(InputError, match="paths must be 6"):
-        ImageRows(photos.paths[:2], photos.labels, CLASSES, names=photos.names)
+        ImageRows(photos.paths[:2], photos.given, CLASSES, names=photos.names)
     whole = photos.paths[0].read_bytes()
     photos.paths[0].write_bytes(whole[: len(whole) // 2])
     with pytest.raises(InputError, match=r"0\.jpg: cannot be read as an image"):

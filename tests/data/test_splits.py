@@ -24,7 +24,7 @@ def test_held_out_rows_are_training_rows_that_do_not_train(tiny):
     assert not set(chosen.test.names) & set(scored.test.names)
     # They are scored on as they were before the noise.
     truth = dict(zip(scored.train.names, scored.train.truth.tolist(), strict=True))
-    assert [truth[name] for name in chosen.test.names] == chosen.test.labels.tolist()
+    assert [truth[name] for name in chosen.test.names] == chosen.test.given.tolist()
     assert set(chosen.splits.splits) == {"train", "test", HELD_OUT}
 
 

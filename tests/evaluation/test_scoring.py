@@ -17,8 +17,8 @@ def train(rows, valid):
 
 def test_scores_are_against_the_truth_and_not_against_what_is_given():
     rows, valid = together.make_rows(80), together.make_rows(60, seed=1)
-    wrong = valid.with_labels(1 - valid.truth, valid.truth)
-    right = valid.with_labels(valid.truth, None)
+    wrong = valid.with_given(1 - valid.truth, valid.truth)
+    right = valid.with_given(valid.truth, None)
     torch.manual_seed(0)
     expected = train(rows, right).metrics["last"]
     torch.manual_seed(0)
@@ -27,7 +27,7 @@ def test_scores_are_against_the_truth_and_not_against_what_is_given():
 
 def test_class_groups_are_those_of_the_truth(monkeypatch):
     rows = together.make_rows(80)
-    rows = rows.with_labels(1 - rows.truth, rows.truth)  # the rarest class looks the most frequent
+    rows = rows.with_given(1 - rows.truth, rows.truth)  # the rarest class looks the most frequent
     seen, group = [], loop.class_groups
 
     def remember(counts, rule):
@@ -37,4 +37,4 @@ def test_class_groups_are_those_of_the_truth(monkeypatch):
     monkeypatch.setattr(loop, "class_groups", remember)
     train(rows, together.make_rows(60, seed=1))
     assert torch.equal(seen[0], class_counts(rows.truth))
-    assert not torch.equal(seen[0], class_counts(rows.labels))
+    assert not torch.equal(seen[0], class_counts(rows.given))

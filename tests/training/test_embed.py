@@ -64,7 +64,7 @@ def test_what_is_stored(photos, embedded):
     found = arrays(embedded)
     rows = pixel_rows(photos)
     assert found["images"].tolist() == rows.names == [f"{i}.png" for i in reversed(range(COUNT))]
-    assert found["labels"].tolist() == rows.labels.tolist()
+    assert found["labels"].tolist() == rows.given.tolist()
     assert found["classes"].tolist() == ["cat", "dog"]
     assert found["split"].tolist() == ["train"] * 7 + ["test"] * 4
     assert "truth" not in found
@@ -212,7 +212,7 @@ def test_stored_views_are_varied_only_if_asked_for(embedded):
                       stored=torch.ones(2, 1, 3))  # fmt: skip
     assert [view.tolist() for view in few.with_views(3, 0)[1][0]] == [[1, 1, 1]] * 3
     with pytest.raises(InputError, match="stored views must be 2×V×3, they are 2×3"):
-        FeatureRows(few.features, few.labels, few.classes, stored=torch.zeros(2, 3))
+        FeatureRows(few.features, few.given, few.classes, stored=torch.zeros(2, 3))
 
 
 def test_a_whole_training(embedded, tmp_path):

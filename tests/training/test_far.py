@@ -84,7 +84,7 @@ def test_labels_are_managed_and_scored_where_they_are():
 def test_every_method_trains_a_model_that_is_far(name, options):
     rows = together.make_rows(60)
     torch.manual_seed(0)
-    method = make_method({"name": name, **options}).start(rows.labels, 3)
+    method = make_method({"name": name, **options}).start(rows.given, 3)
     model = moved(method.build(lambda: together.make_model("BatchNorm")))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with Distance():

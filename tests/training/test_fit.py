@@ -66,7 +66,7 @@ def test_enough_training_fits_a_few_clean_rows(tiny, tmp_path):
     experiment = load_experiment(plan)
     model, _, _ = fit(experiment.make_model, experiment.train, experiment.train, plan)
     guess = predict(model, experiment.train.plain) > 0.5
-    assert (guess == (experiment.train.labels > 0)).float().mean() > 0.99
+    assert (guess == (experiment.train.given > 0)).float().mean() > 0.99
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -144,10 +144,10 @@ def test_truth_never_reaches_a_method(tiny, tmp_path):
     """Two truths behind the same noisy labels: what is trained must not differ."""
     plan = plan_for(tiny)
     experiment = load_experiment(plan)
-    given = experiment.train.labels
+    given = experiment.train.given
     weights = []
     for truth in (experiment.train.truth, 1 - given):
-        rows = experiment.train.with_labels(given, truth)
+        rows = experiment.train.with_given(given, truth)
         model, _, _ = fit(experiment.make_model, rows, experiment.test, plan)
         weights.append(model.state_dict())
     assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
@@ -208,7 +208,7 @@ def test_accumulated_batches_anneal_to_the_last_step(tiny, monkeypatch):
 def test_without_truth_no_epoch_makes_matrices_of_the_table(tiny, monkeypatch):
     plan = plan_for(tiny, epochs=3)
     experiment = load_experiment(plan)
-    rows = experiment.train.with_labels(experiment.train.labels, None)
+    rows = experiment.train.with_given(experiment.train.given, None)
     monkeypatch.setattr(LabelTable, "whole", lambda self: 1 / 0)
     fit(experiment.make_model, rows, experiment.test, plan)
 

@@ -18,15 +18,15 @@ def test_what_is_in_it(data):
     assert data.train.features.dtype == torch.float32
     assert data.train.features.shape[1] == data.test.features.shape[1] == 300
     for rows in (data.train, data.test):
-        assert rows.labels.dtype == torch.uint8
-        assert rows.labels.sum(1).min() == 1
-        assert rows.labels.sum(1).max() == 4
+        assert rows.given.dtype == torch.uint8
+        assert rows.given.sum(1).min() == 1
+        assert rows.given.sum(1).max() == 4
         assert rows.picture(0).size == (32, 8)
         assert torch.isfinite(rows.features).all()
 
 
 def test_training_is_long_tailed_and_the_test_is_not(data):
-    trained, tested = data.train.labels.sum(0), data.test.labels.sum(0)
+    trained, tested = data.train.given.sum(0), data.test.given.sum(0)
     assert 20 < trained.max() / trained.min() < 40
     assert trained.argmax() == 0
     assert tested.min() >= 30
@@ -35,10 +35,10 @@ def test_training_is_long_tailed_and_the_test_is_not(data):
 
 def test_same_seed_same_digits(data):
     again, other = load("digits"), load("digits", options=ReadOptions(seed=1))
-    assert torch.equal(again.train.labels, data.train.labels)
+    assert torch.equal(again.train.given, data.train.given)
     assert torch.equal(again.train.pictures, data.train.pictures)
     torch.testing.assert_close(again.test.features, data.test.features)
-    assert not torch.equal(other.train.labels, data.train.labels)
+    assert not torch.equal(other.train.given, data.train.given)
 
 
 def test_train_and_test_share_no_digit(data):
@@ -54,7 +54,7 @@ def test_train_and_test_share_no_digit(data):
 
 def test_pixels_are_what_is_shown(data):
     raw = load("digits:pixels")
-    assert torch.equal(raw.train.labels, data.train.labels)
+    assert torch.equal(raw.train.given, data.train.given)
     assert raw.train.features.shape == (4000, 256)
     shown = torch.from_numpy(np.asarray(raw.train.picture(5)).copy()).flatten() / 255
     torch.testing.assert_close(raw.train.features[5], shown, atol=2e-3, rtol=0)
@@ -72,11 +72,11 @@ def test_strips_hold_one_to_four():
 
 
 def test_clean_labels_can_be_learnt(data):
-    x, target = data.train.features, data.train.labels.float()
+    x, target = data.train.features, data.train.given.float()
     ridge = x.T @ x + 100 * torch.eye(x.shape[1])
     weight = torch.linalg.solve(ridge, x.T @ (target - target.mean(0)))
     logits = (data.test.features @ weight).numpy()
-    assert average_precision_score(data.test.labels.numpy(), logits) > 0.97
+    assert average_precision_score(data.test.given.numpy(), logits) > 0.97
 
 
 def test_rows_to_predict_are_made_with_the_seed_of_their_run():

@@ -77,9 +77,9 @@ def test_both_splits(tmp_path, images):
     data = load(make(tmp_path, images=images), View(size=8))
     assert data.classes == CLASSES
     assert isinstance(data.train, ImageRows)
-    assert data.train.labels.tolist() == [TRAIN[0], TRAIN[1], TRAIN[3]]
+    assert data.train.given.tolist() == [TRAIN[0], TRAIN[1], TRAIN[3]]
     assert data.test is data.splits["val"]
-    assert data.test.labels.tolist() == [VAL[0], VAL[2]]
+    assert data.test.given.tolist() == [VAL[0], VAL[2]]
     names = [f"train2014/COCO_train2014_{i:012}.jpg" for i in (9, 10, 12)]
     assert data.train.names == [(Path(images) / name).as_posix() for name in names]
     assert data.train.__getitems__([0, 2])[0].shape == (2, 3, 8, 8)
@@ -89,8 +89,8 @@ def test_both_splits(tmp_path, images):
 
 def test_images_without_annotations_can_be_kept(tmp_path):
     data = load(make(tmp_path), options=ReadOptions(unannotated="keep"))
-    assert data.train.labels.tolist() == TRAIN
-    assert data.test.labels.tolist() == VAL
+    assert data.train.given.tolist() == TRAIN
+    assert data.test.given.tolist() == VAL
     refused(tmp_path, "unannotated: 'kept'; did you mean 'keep'?", unannotated="kept")
 
 
@@ -119,7 +119,7 @@ def test_missing_images_are_named_or_left_out(tmp_path):
     refused(tmp_path, f"{message}; put them there, or pass --skip-bad")
     with pytest.warns(UserWarning, match=f"{message}; left out"):
         data = load(tmp_path, options=ReadOptions(skip_bad=True))
-    assert data.train.labels.tolist() == [TRAIN[0], TRAIN[1]]
+    assert data.train.given.tolist() == [TRAIN[0], TRAIN[1]]
     assert len(data.test) == 2
     for file in tmp_path.glob("*2014/*.jpg"):
         file.unlink()

@@ -67,8 +67,8 @@ def test_train_and_val_train_and_test_is_scored_on(tmp_path, inside):
     data = load(make(tmp_path, inside), View(size=8))
     assert data.classes == NAMES
     assert list(data.splits) == ["train", "test"]
-    assert torch.equal(data.train.labels, torch.cat([labels("train"), labels("val")]))
-    assert torch.equal(data.test.labels, labels("test"))
+    assert torch.equal(data.train.given, torch.cat([labels("train"), labels("val")]))
+    assert torch.equal(data.test.given, labels("test"))
     first = Path(inside, "img", "Sheer_Blouse_0", "img_train00000.jpg").as_posix()
     assert data.train.names[0] == first
     assert data.train.__getitems__([0, 5])[0].shape == (2, 3, 8, 8)
@@ -80,7 +80,7 @@ def test_missing_images_are_named_or_left_out(tmp_path):
     refused(tmp_path, "1 of 9 images are missing: 'img/Sheer_Blouse_1/img_val00001.jpg'; put them")
     with pytest.warns(UserWarning, match="1 of 9 images are missing: .*; left out"):
         data = load(tmp_path, options=ReadOptions(skip_bad=True))
-    assert torch.equal(data.train.labels, torch.cat([labels("train"), labels("val")[:1]]))
+    assert torch.equal(data.train.given, torch.cat([labels("train"), labels("val")[:1]]))
 
 
 def without_last(text: str) -> str:

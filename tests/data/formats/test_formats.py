@@ -86,7 +86,7 @@ def test_another_package_may_add_a_format(tmp_path, monkeypatch):
     file = tmp_path / "x.lines"
     file.write_text("\n".join(LINES))
     data = load(file)
-    assert (data.train.names, data.test.labels.tolist()) == (["a", "b"], [[1, 1]])
+    assert (data.train.names, data.test.given.tolist()) == (["a", "b"], [[1, 1]])
     assert data.source.split == ["train", "train", "test"]
     file.write_text("\n".join(LINES).replace("a 1 0", "a 1 -1"))
     with pytest.raises(InputError, match=r"x\.lines 'a', class 'dog': the label is unknown"):

@@ -42,9 +42,9 @@ def test_npz(tmp_path):
     assert data.train.features.dtype == torch.float16
     assert data.classes == ["cat", "dog"]
     assert data.train.names == ["a.png", "b.png"]
-    assert data.test.labels.tolist() == [[1, 1]]
+    assert data.test.given.tolist() == [[1, 1]]
     assert data.splits["val"].truth.tolist() == [[1, 1]]
-    assert data.splits["val"].labels.tolist() == [[0, 1]]
+    assert data.splits["val"].given.tolist() == [[0, 1]]
     assert data.train.picture(0) is None
     assert data.train.picture(1).size == (3, 2)
     assert data.train.__getitems__([1])[0].tolist() == [[3, 4, 5]]
@@ -59,7 +59,7 @@ def test_npz_of_features_and_labels_alone(tmp_path):
     )
     assert data.classes == ["class 0", "class 1"]
     assert (len(data.train), len(data.test)) == (2, 2)
-    assert data.train.labels.dtype == torch.uint8
+    assert data.train.given.dtype == torch.uint8
     assert all(name.startswith("row ") for name in data.train.names)
     assert data.train.truth is None
 

@@ -56,8 +56,8 @@ def test_folder(folder):
     assert data.classes == ["cat", "dog", "owl"]
     assert isinstance(data.train, ImageRows)
     assert data.train.names == ["a.jpg", "b.jpg", "c.jpg"]
-    assert data.train.labels.tolist() == [[1, 1, 0], [1, 0, 0], [0, 0, 0]]
-    assert data.test.labels.tolist() == [[1, 0, 1]]
+    assert data.train.given.tolist() == [[1, 1, 0], [1, 0, 0], [0, 0, 0]]
+    assert data.test.given.tolist() == [[1, 0, 1]]
     assert list(data.splits) == ["train", "test"]
     assert data.train.__getitems__([0, 2])[0].shape == (2, 3, 8, 8)
     assert data.train.picture(2).getpixel((0, 0)) == (2, 2, 2)
@@ -80,7 +80,7 @@ def test_byte_order_mark_blank_lines_and_other_columns(folder):
     with pytest.warns(UserWarning, match="'dog'"):
         data = load(rewritten(folder, text))
     assert (len(data.train), len(data.test)) == (1, 1)
-    assert data.test.labels.tolist() == [[0, 1]]
+    assert data.test.given.tolist() == [[0, 1]]
 
 
 @pytest.mark.filterwarnings("ignore:.*no training row")
@@ -181,7 +181,7 @@ def test_unreadable_images_can_be_left_out(folder):
     with pytest.warns(UserWarning, match=r"5 of 10 images cannot be read: .*; left out"):
         data = load(broken(folder), options=ReadOptions(skip_bad=True))
     assert data.train.names == ["a.jpg", "b.jpg", "c.jpg", "tail.jpg"]
-    assert data.train.labels[3].tolist() == [0, 0, 1]
+    assert data.train.given[3].tolist() == [0, 0, 1]
     assert data.train.__getitems__([3])[0].shape == (1, 3, 224, 224)
 
 

@@ -82,7 +82,7 @@ def test_both_years(tmp_path):
         "000005", "000012", "000017", "2008_000002", "2008_000003", "2008_000008", "2008_000015",
     ]  # fmt: skip
     assert data.train.names[0] == "VOCdevkit/VOC2007/JPEGImages/000005.jpg"
-    assert data.train.labels[:2].tolist() == [[0, 1, 0], [1, 0, 0]]
+    assert data.train.given[:2].tolist() == [[0, 1, 0], [1, 0, 0]]
     assert [Path(name).stem for name in data.test.names] == ["000001", "000002", "000003"]
     assert data.train.__getitems__([0, 6])[0].shape == (2, 3, 8, 8)
 
@@ -90,12 +90,12 @@ def test_both_years(tmp_path):
 def test_difficult_is_negative_in_training_and_unknown_in_evaluation(tmp_path):
     data = load(make(tmp_path, "2007"))
     assert data.train.truth is None
-    assert data.test.labels.tolist() == [[1, 0, 0], [0, 0, 1], [0, 1, 0]]
+    assert data.test.given.tolist() == [[1, 0, 0], [0, 0, 1], [0, 1, 0]]
     assert data.test.truth.tolist() == [[1, -1, 0], [0, 0, 1], [-1, 1, 0]]
     assert data.test.truth.dtype == torch.int8
     plain = load(tmp_path, options=ReadOptions(difficult="negative"))
     assert plain.test.truth is None
-    assert torch.equal(plain.test.labels, data.test.labels)
+    assert torch.equal(plain.test.given, data.test.given)
     refused(tmp_path, "difficult: 'negativ'; did you mean 'negative'?", difficult="negativ")
     plan = Plan.from_tree({"data": {"path": str(tmp_path), "difficult": "negative"}})
     assert load_rows(plan, tmp_path).test.truth is None
@@ -212,10 +212,10 @@ def test_unknown_truth_is_for_scoring_alone():
     assert data.train.truth is None
     assert data.splits["train"] is data.train
     assert all(data.splits[name].truth is not None for name in ("val", "test"))
-    known = split("here", rows.with_labels(labels, labels), ["train", "train", "val", "test"])
+    known = split("here", rows.with_given(labels, labels), ["train", "train", "val", "test"])
     assert known.train.truth is not None
-    with pytest.raises(InputError, match=r"labels must be 4×2 uint8, they are 4×2 torch.int8"):
-        rows.with_labels(truth, None)
+    with pytest.raises(InputError, match=r"given must be 4×2 uint8, they are 4×2 torch.int8"):
+        rows.with_given(truth, None)
 
 
 @pytest.fixture(scope="module")

@@ -149,9 +149,9 @@ def test_noise_writes_a_table_that_train_reads(tmp_path, capsys):
     measured = json.loads(capsys.readouterr().out)
     noisy = load(tmp_path)
     assert noisy.train.names == clean.train.names
-    assert torch.equal(noisy.test.labels.sort(1)[0], clean.test.labels.sort(1)[0])
+    assert torch.equal(noisy.test.given.sort(1)[0], clean.test.given.sort(1)[0])
     columns = [noisy.classes.index(name) for name in clean.classes]
-    wrong = (noisy.train.labels[:, columns] != clean.train.labels).float().mean().item()
+    wrong = (noisy.train.given[:, columns] != clean.train.given).float().mean().item()
     assert wrong == pytest.approx(measured["wrong"])
     assert wrong > 0
 
@@ -161,15 +161,15 @@ def test_noise_writes_features_that_train_reads(tiny, tmp_path, capsys, monkeypa
     assert main(["noise", str(tiny), "--noise", "mislabel:0.4"]) == 0
     clean, noisy = load(tiny), load("noisy.npz")
     assert torch.equal(noisy.train.features, clean.train.features)
-    assert torch.equal(noisy.train.truth, clean.train.labels)
-    assert torch.equal(noisy.test.labels, clean.test.labels)
-    assert not torch.equal(noisy.train.labels, clean.train.labels)
+    assert torch.equal(noisy.train.truth, clean.train.given)
+    assert torch.equal(noisy.test.given, clean.test.given)
+    assert not torch.equal(noisy.train.given, clean.train.given)
     call = ["train", "noisy.npz", "--epochs", "2", "--set", "model.hidden=8", "--out", "run"]
     assert main(call) == 0
     assert (tmp_path / "run" / "truth.npz").exists()
     assert main(["export", "run", "--out", "corrected.npz"]) == 0
     with np.load("run/labels.npz") as record:
-        assert record["given"].tolist() == noisy.train.labels.tolist()
+        assert record["given"].tolist() == noisy.train.given.tolist()
     assert load("corrected.npz").train.names == noisy.train.names
 
 
