@@ -1,28 +1,71 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and never over what somebody may still want."""
 
 from __future__ import annotations
 
 import csv
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from balancemix.errors import InputError
+
+_NAME_BYTES = 240  # of a draft's name: file systems allow 255, a draft's dot and ending take some
+
+
+def check_output(path: Path, *, inputs: Iterable[Path] = (), force: bool = False) -> None:
+    """Refuse, before anything is computed, a file that a command must not write.
+
+    A file that the command reads is never written, not even with `force`. Any other file that
+    exists is written only with it. Devices and pipes are written to, never replaced.
+    """
+    if str(path) in ("", "."):
+        raise InputError("--out names no file; name one")
+    if path.is_dir():
+        raise InputError(f"{path}: is a directory; name a file")
+    for source in inputs:
+        if source.exists() and path.exists() and path.samefile(source):
+            raise InputError(f"{path}: is read by this command; write to another file")
+    if path.is_file() and not force:
+        raise InputError(f"{path}: already exists; pass --force to replace it")
+
 
 def write_whole(path: Path, save: Callable[[Path], object]) -> None:
-    """Let `save` write a draft beside `path`, and move it into place once it is on the disk."""
+    """Let `save` write a draft beside `path`, and move it into place once it is on the disk.
+
+    A link is followed and its target replaced. What goes to a device or a pipe is written through.
+    """
+    path = path.resolve() if path.is_symlink() else path
+    if path.exists() and not stat.S_ISREG(path.stat().st_mode):
+        _write_through(path, save)
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.draft")
-    save(draft)
-    with draft.open("rb") as written:
-        os.fsync(written.fileno())
-    draft.replace(path)
+    draft = _draft_of(path)
+    try:
+        save(draft)
+        with draft.open("rb+") as written:
+            os.fsync(written.fileno())
+        draft.replace(path)
+    except BaseException as error:
+        draft.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, str(draft)):
+            error.filename, error.filename2 = str(path), None  # the name that the user knows
+        raise
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file of bytes."""
+    write_whole(path, lambda draft: draft.write_bytes(content))
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file."""
-    write_whole(path, lambda draft: draft.write_text(text, encoding="utf-8", newline="\n"))
+    """Write a text file; names of files that are not UTF-8 keep their bytes."""
+    write_bytes(path, text.encode("utf-8", "surrogateescape"))
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -45,9 +88,54 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]
     """Write a CSV file."""
 
     def save(draft: Path) -> None:
-        with draft.open("w", newline="", encoding="utf-8") as out:
+        with draft.open("w", newline="", encoding="utf-8", errors="surrogateescape") as out:
             writer = csv.writer(out, lineterminator="\n")
             writer.writerow(header)
             writer.writerows(rows)
 
     write_whole(path, save)
+
+
+@contextmanager
+def locked(path: Path, what: str) -> Iterator[None]:
+    """Hold an existing file or directory for this process; refuse it while another one does.
+
+    The lock is the system's and ends with the process, however that ends. Where there are no such
+    locks, nothing is held.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"{path}: another process is {what}; wait for it, or stop it first"
+            ) from None
+        except OSError:
+            pass  # a file system without locks
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _draft_of(path: Path) -> Path:
+    """Name the hidden file that `path` is written to first; the same one every time."""
+    name = path.name
+    while len(os.fsencode(f".{name}.draft")) > _NAME_BYTES and len(name) > 1:
+        name = name[1:]
+    return path.with_name(f".{name}.draft")
+
+
+def _write_through(path: Path, save: Callable[[Path], object]) -> None:
+    if path.is_dir():
+        raise InputError(f"{path}: is a directory; name a file")
+    with tempfile.TemporaryDirectory() as folder:
+        draft = Path(folder) / path.name
+        save(draft)
+        with draft.open("rb") as written, path.open("wb") as out:
+            shutil.copyfileobj(written, out)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from balancemix.bench.plan import BenchPlan, jobs
 from balancemix.errors import InputError
@@ -102,3 +103,20 @@ def pretend(runs: Path, plan: BenchPlan, score, selection=None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "metrics.json").write_text(json.dumps(metrics))
         (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@pytest.fixture
+def photos(tmp_path) -> Path:
+    """Write a folder of images whose colours are their classes."""
+    folder = tmp_path / "photos"
+    (folder / "images").mkdir(parents=True)
+    generator = np.random.default_rng(0)
+    lines = ["image,labels,split"]
+    for i in range(40):
+        colours = generator.random(3) < 0.5
+        pixels = np.where(colours, 200, 30) + generator.integers(0, 30, (24, 24, 3))
+        Image.fromarray(pixels.astype(np.uint8)).save(folder / "images" / f"{i}.png")
+        labels = [n for n, there in zip(("red", "green", "blue"), colours, strict=True) if there]
+        lines.append(f"{i}.png,{'|'.join(labels)},{'train' if i < 28 else 'test'}")
+    (folder / "labels.csv").write_text("\n".join(lines) + "\n")
+    return folder

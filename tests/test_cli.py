@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from balancemix.cli import main
 from tests.conftest import tiny_arrays
@@ -23,23 +22,6 @@ def trained(tmp_path_factory) -> Path:
     call = ["train", str(folder / "tiny.npz"), "--noise", "mislabel:0.3", "--lr", "0.05"]
     assert main([*call, *SMALL, "--out", str(folder / "run")]) == 0
     return folder / "run"
-
-
-@pytest.fixture
-def photos(tmp_path) -> Path:
-    """Write a folder of images whose colours are their classes."""
-    folder = tmp_path / "photos"
-    (folder / "images").mkdir(parents=True)
-    generator = np.random.default_rng(0)
-    lines = ["image,labels,split"]
-    for i in range(40):
-        colours = generator.random(3) < 0.5
-        pixels = np.where(colours, 200, 30) + generator.integers(0, 30, (24, 24, 3))
-        Image.fromarray(pixels.astype(np.uint8)).save(folder / "images" / f"{i}.png")
-        labels = [n for n, there in zip(("red", "green", "blue"), colours, strict=True) if there]
-        lines.append(f"{i}.png,{'|'.join(labels)},{'train' if i < 28 else 'test'}")
-    (folder / "labels.csv").write_text("\n".join(lines) + "\n")
-    return folder
 
 
 def read(path: Path) -> list[dict[str, str]]:

@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 
 PACKAGE = ROOT / "balancemix"
 LAYERS = [
-    "errors", "files", "processes", "progress", "labels models", "data judge", "methods",
+    "errors interrupts", "files", "processes", "progress", "labels models", "data judge", "methods",
     "evaluation plan", "run", "training", "auditing", "bench", "report", "commands", "cli",
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names.split()}

@@ -80,18 +80,14 @@ def compare(arguments: argparse.Namespace) -> int:
     from balancemix.errors import InputError
 
     plan = planned(arguments)
-    out = arguments.out or Path("bench") / Path(arguments.plan).stem
+    out = directory(arguments)
     if arguments.jobs is not None and arguments.jobs < 1:
         raise InputError(f"--jobs must be at least 1, it is {arguments.jobs}")
     chosen = distinct(jobs(plan, arguments.only.split(",") if arguments.only else []))
     if not arguments.tables:
         check_data(plan)
     remember(out, plan)
-    try:
-        failures = {} if arguments.tables else train_missing(out, chosen, arguments.jobs)
-    except KeyboardInterrupt:
-        print(f"balancemix: stopped; the same command goes on in {out}", file=sys.stderr)
-        return 130
+    failures = {} if arguments.tables else train_missing(out, chosen, arguments.jobs)
     tables, screen = make_tables(read_results(plan, out / "runs")), console()
     write_tables(out / "tables", tables)
     for table in tables:
@@ -101,6 +97,17 @@ def compare(arguments: argparse.Namespace) -> int:
     for name, line in failures.items():
         print(f"failed: {name}: {line}  ({out / 'failures' / name}.txt)", file=sys.stderr)
     return 1 if failures else 0
+
+
+def directory(arguments: argparse.Namespace) -> Path:
+    """Choose where the runs go."""
+    out: Path | None = arguments.out
+    return out or Path("bench") / Path(arguments.plan).stem
+
+
+def stopped(arguments: argparse.Namespace) -> str:
+    """Say what an interruption leaves."""
+    return f"the same command continues in {directory(arguments)}"
 
 
 def planned(arguments: argparse.Namespace) -> BenchPlan:

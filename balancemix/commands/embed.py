@@ -21,7 +21,10 @@ examples:
   balancemix embed photos/ --backbone resnet50 --map --image-size 160 --out maps.npz
   balancemix train maps.npz --head ml-decoder --out runs/maps"""
 
-STOPPED = "the same command goes on where it was"
+
+def stopped(arguments: argparse.Namespace) -> str:
+    """Say what an interruption leaves."""
+    return "the same command continues where it was"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

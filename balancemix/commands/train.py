@@ -138,6 +138,14 @@ def run(arguments: argparse.Namespace) -> None:
         show_training(run_, experiment, metrics)
 
 
+def stopped(arguments: argparse.Namespace) -> str:
+    """Say what an interruption leaves."""
+    if arguments.dry_run:
+        return "a dry run saves nothing"
+    out = f"--out {arguments.out}" if arguments.out else "--out RUN"
+    return f"all finished epochs are saved: `balancemix train --resume {out}` continues"
+
+
 def stored_plan(arguments: argparse.Namespace) -> dict[str, Any]:
     """Read the plan of the run that is to be gone on with, if there is one."""
     from balancemix.errors import InputError

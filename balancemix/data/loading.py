@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import signal
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,6 +14,7 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader, Dataset
 
+from balancemix import interrupts
 from balancemix.errors import InputError
 
 # A process that is forked from one with threads (gloo's, CUDA's, OpenMP's) inherits their locks
@@ -45,7 +47,11 @@ class Loader:
             context = multiprocessing.get_context(START_METHOD)
             if START_METHOD == "forkserver":
                 context.set_forkserver_preload(PRELOADED)
-            started = {"multiprocessing_context": context, "timeout": LOOK}
+            started = {
+                "multiprocessing_context": context,
+                "timeout": LOOK,
+                "worker_init_fn": ignore_interrupts,
+            }
             data = data.for_workers() if hasattr(data, "for_workers") else data
         self.batches = DataLoader(
             data,
@@ -72,7 +78,9 @@ class Loader:
             ) from error
         try:
             while True:
-                yield _next(batches)
+                batch = _next(batches)
+                interrupts.check()
+                yield batch
         except StopIteration:
             return
         except InputError as error:
@@ -102,6 +110,11 @@ def workers_for(
     return min(max(cores - 1, 1), 8)
 
 
+def ignore_interrupts(worker: int) -> None:
+    """Leave Ctrl-C, which reaches every process of a terminal, to the one that trains."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def _next(batches: Iterator[Any]) -> Any:
     """Wait for a batch as long as its process lives and the wait is not absurd."""
     silent = 0.0
@@ -109,6 +122,7 @@ def _next(batches: Iterator[Any]) -> Any:
         try:
             return next(batches)
         except RuntimeError as error:
+            interrupts.check()  # it may have ended the process
             reason = str(error).partition("\n")[0]
             if "exited unexpectedly" in reason:
                 raise InputError(

@@ -1,0 +1,121 @@
+"""Files: whole or not at all, and never over what somebody may still want."""
+
+import os
+import stat
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from balancemix import files
+from balancemix.errors import InputError
+
+
+def test_an_existing_file_is_refused_without_force(tmp_path):
+    path = tmp_path / "labels.csv"
+    files.check_output(path)
+    path.write_text("mine")
+    with pytest.raises(InputError, match=r"labels\.csv: already exists; pass --force"):
+        files.check_output(path)
+    files.check_output(path, force=True)
+
+
+def test_an_input_is_never_an_output(tmp_path):
+    path, link = tmp_path / "x.npz", tmp_path / "link.npz"
+    path.write_text("mine")
+    link.symlink_to(path)
+    for out in (path, link, tmp_path / "." / "x.npz"):
+        with pytest.raises(InputError, match="is read by this command"):
+            files.check_output(out, inputs=[path], force=True)
+
+
+def test_a_directory_and_no_name_are_refused(tmp_path):
+    with pytest.raises(InputError, match="is a directory"):
+        files.check_output(tmp_path, force=True)
+    for nothing in ("", "."):
+        with pytest.raises(InputError, match="names no file"):
+            files.check_output(type(tmp_path)(nothing))
+
+
+def test_a_link_is_followed_and_stays_a_link(tmp_path):
+    target, link = tmp_path / "far" / "a.txt", tmp_path / "link.txt"
+    target.parent.mkdir()
+    link.symlink_to(target)
+    for text in ("first", "second"):
+        files.write_text(link, text)
+        assert link.is_symlink()
+        assert target.read_text() == text
+
+
+def test_a_device_and_a_pipe_are_written_to_and_not_replaced(tmp_path):
+    null = tmp_path / "null"
+    try:
+        os.mknod(null, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+        files.write_text(null, "gone")
+        assert stat.S_ISCHR(null.stat().st_mode)
+    except PermissionError:  # only root may make a device; a pipe is as good
+        pass
+    pipe, received = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: received.append(pipe.read_text()))
+    reader.start()
+    files.write_text(pipe, "through")
+    reader.join(timeout=20)
+    assert received == ["through"]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_what_fails_leaves_the_old_file_and_no_draft(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+
+    def fail(draft):
+        draft.write_text("half")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left") as error:
+        files.write_whole(path, fail)
+    assert error.value.filename == str(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["a.txt"]
+    assert path.read_text() == "old"
+
+
+def test_a_name_as_long_as_the_system_allows_can_be_written(tmp_path):
+    path = tmp_path / ("é" * 125 + ".csv")  # 254 bytes
+    files.write_text(path, "x")
+    assert path.read_text() == "x"
+
+
+def test_names_that_are_not_utf8_keep_their_bytes(tmp_path):
+    name = os.fsdecode(b"caf\xe9.jpg")
+    files.write_csv(tmp_path / "a.csv", ("image",), [(name,)])
+    files.write_text(tmp_path / "a.txt", name)
+    assert (tmp_path / "a.csv").read_bytes() == b"image\ncaf\xe9.jpg\n"
+    assert (tmp_path / "a.txt").read_bytes() == b"caf\xe9.jpg"
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from balancemix import files
+with files.locked(Path(sys.argv[1]), "training"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_two_processes_cannot_hold_one_directory(tmp_path):
+    pytest.importorskip("fcntl")
+    command = [sys.executable, "-c", HOLD, str(tmp_path)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        refused = pytest.raises(InputError, match="another process is training")
+        with refused, files.locked(tmp_path, "training"):
+            pass
+        other.kill()
+    with files.locked(tmp_path, "training"):
+        pass

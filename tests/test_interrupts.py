@@ -1,0 +1,52 @@
+"""Ctrl-C and SIGTERM: the right exit code, and no signal is lost."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from balancemix import interrupts
+
+
+@pytest.mark.parametrize("number", interrupts.SIGNALS)
+def test_a_signal_raises_and_is_remembered_where_the_exception_is_dropped(number, monkeypatch):
+    class Careless:
+        def __del__(self):
+            os.kill(os.getpid(), number)
+            time.sleep(0.01)  # the handler runs here, in a finaliser: Python drops what it raises
+
+    handler = signal.getsignal(number)
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: None)
+    with interrupts.listening():
+        careless = Careless()
+        del careless
+        with pytest.raises(interrupts.Stopped) as stopped:
+            interrupts.check()
+    assert stopped.value.code == 128 + number
+    interrupts.check()  # forgotten with the command that it was meant for
+    assert signal.getsignal(number) is handler
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_training_on_images_stops_with_what_is_saved(photos, tmp_path, number, code):
+    call = [sys.executable, "-m", "balancemix", "train", str(photos), "--out", str(tmp_path / "r")]
+    call += ["--epochs", "500", "--workers", "1", "--image-size", "32", "--batch-size", "8"]
+    process = subprocess.Popen(
+        [*call, "--no-pretrained", "--method", "bce"],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    log = tmp_path / "r" / "log.jsonl"
+    while not log.exists() and process.poll() is None:
+        time.sleep(0.05)
+    os.killpg(process.pid, number)  # as a terminal does: the loading processes get it too
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == code, errors
+    assert "Traceback" not in errors
+    last = errors.strip().splitlines()[-1]
+    assert re.fullmatch(r"balancemix: stopped; .*train --resume --out .*r` continues", last)
