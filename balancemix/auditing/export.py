@@ -26,6 +26,6 @@ def export(run: Run, out: Path, above: float) -> tuple[int, int]:
         )
     given = source.given.clone()
     rows = [place[name] for name in findings.names]
-    given[rows] = findings.applied(findings.given).to(given.dtype)
+    given[rows] = findings.applied(findings.labels).to(given.dtype)
     find_writer(out, source.path).write(source, given, out)
     return len(source), len(findings)

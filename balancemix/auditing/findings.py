@@ -83,8 +83,8 @@ class Findings:
         Labels whose truth is unknown (−1) are left out.
         """
         self._check(truth)
-        known = (self.given >= 0) & (truth >= 0)
-        wrong = known & (self.given != truth)
+        known = (self.labels >= 0) & (truth >= 0)
+        wrong = known & (self.labels != truth)
         hits, judged = (int(each[self.row, self.column].sum()) for each in (wrong, known))
         errors = int(wrong.sum())
         return {
@@ -105,8 +105,8 @@ class Findings:
 
     def _check(self, labels: Tensor) -> None:
         check_given(labels)
-        if labels.shape != self.given.shape:
-            shapes = f"{tuple(self.given.shape)}, not {tuple(labels.shape)}"
+        if labels.shape != self.labels.shape:
+            shapes = f"{tuple(self.labels.shape)}, not {tuple(labels.shape)}"
             raise ValueError(f"these findings are of labels of shape {shapes}")
 
 
