@@ -44,6 +44,13 @@ def make_data(seed=0, n=N):
     return x, torch.where(wrong, 1 - labels, labels)
 
 
+def draw_confidence(seed=0, n=50, k=6, rate=0.3):
+    """Labels and confidence that have nothing to do with each other."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = (torch.rand(n, k, generator=generator) < rate).to(torch.uint8)
+    return labels, torch.rand(n, k, generator=generator, dtype=torch.float64)
+
+
 def make_model(norm=True, seed=0):
     torch.manual_seed(seed)
     middle = nn.BatchNorm1d(16) if norm else nn.Identity()

@@ -1,4 +1,4 @@
-"""The batched mixtures against scikit-learn's, their guards, and monotone clean probabilities."""
+"""The batched mixtures against scikit-learn's, and monotone clean probabilities."""
 
 import warnings
 
@@ -13,61 +13,13 @@ from sklearn.mixture import GaussianMixture
 from balancemix.labels.mixtures import (
     Guard,
     Mixtures,
-    _histogram,
     clean_probability,
     fit_losses,
     fit_mixtures,
     label_loss,
 )
+from tests.labels.losses import BINNED, EXACT, LARGE, LOSSES, clean_of_losses, column
 from tests.reference import balancemix as reference
-
-EXACT, BINNED, LARGE = 900, 3_000, 20_000  # up to 1,024 rows every loss is a point of its own
-
-
-def normal(*parts):
-    """Losses around `mean` with `deviation`, a share of the rows each."""
-
-    def draw(n, seed=0):
-        rng = np.random.default_rng(seed)
-        counts = [round(share * n) for _, _, share in parts]
-        counts[0] += n - sum(counts)
-        values = [rng.normal(m, s, c) for (m, s, _), c in zip(parts, counts, strict=True)]
-        return np.abs(np.concatenate(values))
-
-    return draw
-
-
-def bce(*parts):
-    """Losses of labels whose logit, in favour of the label, is around `mean`."""
-
-    def draw(n, seed=0):
-        rng = np.random.default_rng(seed)
-        margins = [rng.normal(m, s, round(share * n)) for m, s, share in parts]
-        return np.log1p(np.exp(-np.concatenate(margins)))
-
-    return draw
-
-
-LOSSES = {
-    "separated": normal((0.1, 0.03, 0.7), (3, 0.5, 0.3)),
-    "overlapping": normal((1, 0.3, 0.7), (2, 0.4, 0.3)),
-    "mostly clean": normal((0.2, 0.1, 0.95), (4, 1, 0.05)),
-    "mostly noisy": normal((0.2, 0.1, 0.1), (2, 0.3, 0.9)),
-    "noisy mode narrower": normal((1, 0.4, 0.7), (3, 0.1, 0.3)),
-    "clean mode very narrow": normal((0.02, 0.006, 0.75), (0.6, 1.1, 0.25)),
-    "of a classifier": bce((3, 1.5, 0.7), (-2, 1.5, 0.3)),
-    "of clean labels": bce((3, 1.5, 1)),
-}
-
-
-def column(losses, dtype=torch.float64):
-    """One class, all of it given positive."""
-    losses = torch.as_tensor(losses, dtype=dtype)[:, None]
-    return torch.ones_like(losses), losses
-
-
-def clean_of_losses(given, losses, **options):
-    return fit_losses(given, losses, **options).posterior(given, losses)
 
 
 def ordered(G):
@@ -212,124 +164,6 @@ def test_the_scale_of_losses_does_not_matter(n):
     torch.testing.assert_close(clean_of_losses(*column(losses * 4)), before)
 
 
-def guard_of(losses, labels=None, **options):
-    """Fit one class; return the guard of each side, having seen that guarded labels are clean."""
-    ones, losses = column(losses)
-    labels = ones if labels is None else torch.tensor(labels)[:, None]
-    mixtures = fit_losses(labels, losses, **options)
-    clean = mixtures.posterior(labels, losses)
-    assert clean.isfinite().all()
-    for side, guard in enumerate(mixtures.guard[:, 0].tolist()):
-        own = (labels > 0) == bool(side)
-        assert guard == Guard.FITTED or bool((clean[own] == 1).all())
-    return [Guard(guard) for guard in mixtures.guard[:, 0].tolist()]
-
-
-@pytest.mark.parametrize("repeat", [1, 100])
-@pytest.mark.parametrize("value", [0.0, 1e-7, 0.3, 16.118])
-def test_equal_losses_are_all_clean(value, repeat):
-    assert guard_of([value] * 20 * repeat)[1] == Guard.CONSTANT
-
-
-@pytest.mark.parametrize("repeat", [1, 100])
-def test_losses_that_differ_by_rounding_are_all_clean(repeat):
-    assert guard_of([0.1, 0.1 + 1e-12] * 10 * repeat)[1] == Guard.CONSTANT
-
-
-@pytest.mark.parametrize("losses", [[0.5], [0.1, 4.0], [0.1] * 4 + [4.0] * 5])
-def test_fewer_labels_than_can_be_judged_are_all_clean(losses):
-    assert guard_of(losses) == [Guard.FEW, Guard.FEW]
-
-
-def test_a_side_without_labels_is_no_hindrance_to_the_other():
-    losses = LOSSES["separated"](50)
-    assert guard_of(losses, [1] * 50) == [Guard.FEW, Guard.FITTED]
-    assert guard_of(losses, [0] * 50) == [Guard.FITTED, Guard.FEW]
-
-
-def test_fewest_is_the_smallest_number_that_is_judged():
-    losses = LOSSES["separated"](20)
-    labels = [1] * 13 + [0] * 7
-    assert guard_of(losses, labels, fewest=8)[0] == Guard.FEW
-    assert guard_of(losses, labels, fewest=7)[0] != Guard.FEW
-    assert guard_of(losses, labels, fewest=13)[1] != Guard.FEW
-    assert guard_of(losses, labels, fewest=14)[1] == Guard.FEW
-
-
-@pytest.mark.parametrize("fewest", [0, 1])
-def test_one_label_is_clean_even_if_it_may_be_judged(fewest):
-    guards = guard_of([0.7], fewest=fewest)
-    assert guards[1] == Guard.CONSTANT
-    assert guards[0] in (Guard.FEW, Guard.CONSTANT)
-
-
-@pytest.mark.parametrize("repeat", [1, 100])
-def test_losses_of_exactly_zero_are_clean_beside_large_ones(repeat):
-    losses = np.array([0.0] * 15 + [1.0, 1.1, 0.9, 1.05, 1.2])
-    losses = np.tile(losses, repeat)
-    clean = clean_of_losses(*column(losses))[:, 0].numpy()
-    assert (clean[losses == 0] > 0.99).all()
-    assert (clean[losses > 0] < 0.01).all()
-
-
-@pytest.mark.parametrize("repeat", [1, 100])
-def test_a_component_of_equal_losses_keeps_a_millionth_of_the_variance(repeat):
-    losses = np.array(([0.0] * 15 + [1.0, 1.1, 0.9, 1.05, 1.2]) * repeat)
-    variance = fit_losses(*column(losses)).variance[1, 0] / losses.var()
-    np.testing.assert_allclose(variance[0], 1e-6, rtol=1e-3)
-    assert variance[1] > 1e-3
-
-
-def test_a_spread_beyond_arithmetic_is_all_clean():
-    assert guard_of([0.1, 0.2, 0.15] * 5 + [1e200, 1e201])[1] == Guard.EMPTY
-
-
-def test_a_loss_beyond_the_bins_is_held_at_the_last():
-    labels, losses = column(([0.1, 0.2, 0.15] * 5 + [1e200, 1e201]) * 100)
-    mixtures = fit_losses(labels, losses)
-    assert mixtures.guard[1, 0] == Guard.FITTED
-    np.testing.assert_allclose(mixtures.mean[1, 0], [0.15, 256], rtol=0.01)
-    assert ((mixtures.posterior(labels, losses) > 0.5) == (losses < 1)).all()
-
-
-@pytest.mark.parametrize("repeat", [1, 100])
-@pytest.mark.parametrize("huge", [1e4, 1e10, 1e30])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_huge_spread_gives_probabilities(dtype, huge, repeat):
-    labels, losses = column([1e-7, 0.2, 0.15] * 5 * repeat + [huge] * 5 * repeat, dtype)
-    clean = clean_of_losses(labels, losses)
-    assert clean.isfinite().all()
-    assert (clean[losses < 1] > 0.5).all()
-
-
-def test_a_lone_far_loss_is_judged_alike_whatever_the_rounding():
-    unlike = []
-    for n in range(10, 120):
-        rng = np.random.default_rng(n)
-        losses = np.append(np.abs(rng.normal(0.1, 0.02, n - 1)), 0.3)  # ten deviations away
-        if clean_of_losses(*column(losses))[-1] > 0.5:
-            unlike.append(n)
-    assert not unlike
-
-
-@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf, -0.001])
-@pytest.mark.parametrize("n", [20, 2_000])
-def test_what_is_no_loss_is_refused_by_row_and_class(value, n):
-    losses = torch.rand(n, 3, generator=torch.Generator().manual_seed(0))
-    losses[17, 2] = value
-    labels = torch.zeros(n, 3)
-    with pytest.raises(ValueError, match=r"row 17, class 2"):
-        fit_losses(labels, losses)
-    with pytest.raises(ValueError, match=r"row 17, class kite"):
-        clean_of_losses(labels, losses, classes=["car", "dog", "kite"])
-
-
-@pytest.mark.parametrize("shape", [(20,), (20, 3), (19, 2)])
-def test_losses_and_labels_of_different_shape_are_refused(shape):
-    with pytest.raises(ValueError, match="N×K"):
-        fit_losses(torch.zeros(shape), torch.rand(20, 2))
-
-
 ANY_LOSS = st.one_of(
     st.floats(0, 20), st.floats(1e-7, 1e-3), st.sampled_from([0.0, 1e-7, 0.1, 3.0, 16.118])
 )
@@ -422,40 +256,12 @@ def test_dividemix_keeps_variances_wide():
     assert wide.variance[1, 0, 0] > fit_losses(*column(losses)).variance[1, 0, 0]
 
 
-@pytest.mark.parametrize("n", [EXACT, BINNED])
-def test_components_closer_than_the_separation_are_not_judged(n):
-    losses = LOSSES["overlapping"](n)
-    fitted = fit_losses(*column(losses))
-    apart = float(fitted.mean[1, 0].diff() / fitted.variance[1, 0].sqrt().sum())
-    assert guard_of(losses)[1] == Guard.FITTED
-    assert guard_of(losses, separation=0.99 * apart)[1] == Guard.FITTED
-    assert guard_of(losses, separation=1.01 * apart)[1] == Guard.OVERLAPPING
-
-
-def test_separation_leaves_separated_mixtures_as_they_are():
-    losses = column(LOSSES["separated"](EXACT))
-    assert clean_of_losses(*losses, separation=0.5).equal(clean_of_losses(*losses))
-
-
 def test_fitting_leaves_its_inputs_alone():
     labels, losses = column(LOSSES["separated"](50))
     kept = losses.clone(), labels.clone()
     clean_of_losses(labels, losses)
     assert losses.equal(kept[0])
     assert labels.equal(kept[1])
-
-
-@pytest.mark.parametrize("fit", ["raw", "dividemix"])
-def test_a_component_without_a_label_to_its_name_is_not_used(fit):
-    """Losses of one kind, of which the second component may keep less than one."""
-    generator = torch.Generator().manual_seed(0)
-    losses = (1 + 0.1 * torch.randn(12, 400, generator=generator)).abs()
-    given = torch.ones(12, 400)
-    mixtures = fit_losses(given, losses, fit=fit)
-    guard = mixtures.guard[1]
-    assert set(guard.tolist()) == {Guard.FITTED, Guard.EMPTY}
-    assert (12 * mixtures.share[1][guard == Guard.FITTED] > 1 - 1e-5).all()
-    assert (mixtures.posterior(given, losses)[:, guard == Guard.EMPTY] == 1).all()
 
 
 @pytest.mark.parametrize("n", [BINNED // 4, 70_000])
@@ -474,25 +280,3 @@ def test_mixtures_of_confidence_are_those_of_its_losses(n, fit):
     assert clean.equal(expected.posterior(labels, losses))
     assert (clean > 0.5).any()
     assert (clean < 0.5).any()
-
-
-def test_no_rows_are_all_clean():
-    assert (fit_mixtures(torch.zeros(0, 3), torch.zeros(0, 3)).guard == Guard.FEW).all()
-
-
-def test_more_rows_than_a_bin_can_count_are_refused():
-    with pytest.raises(ValueError, match="more than the"):
-        _histogram(2**28 + 1, 1, torch.device("cpu"), [])
-
-
-@pytest.mark.parametrize("value", [torch.nan, -0.1, 1.1])
-def test_what_is_no_confidence_is_refused(value):
-    confidence = torch.full((30, 2), 0.5)
-    confidence[7, 1] = value
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        clean_probability(torch.zeros(30, 2), confidence)
-
-
-def test_what_is_no_label_is_refused():
-    with pytest.raises(ValueError, match="0, 1 or −1"):
-        clean_probability(torch.full((30, 2), 0.5), torch.zeros(30, 2))
