@@ -258,7 +258,7 @@ def test_stopped_in_the_middle_it_ends_with_the_same_tables(whole, tmp_path, mon
     with monkeypatch.context() as patch:
         patch.setattr(BenchProgress, "ended", stop)
         assert main(call) == 130
-    assert "the same command goes on" in capsys.readouterr().err
+    assert "the same command continues" in capsys.readouterr().err
     assert len(times(tmp_path)) < 4
     assert main(call) == 0
     assert read_tables(tmp_path) == read_tables(whole / "out")

@@ -112,7 +112,7 @@ def test_killed_and_started_again_it_ends_with_the_same_bytes(
 
     monkeypatch.setattr(PartialArray, "append", killed)
     assert main(command) == 130
-    assert "the same command goes on" in capsys.readouterr().err
+    assert "the same command continues" in capsys.readouterr().err
     assert not out.exists()
     assert main([*command[:-1], "6"]) == 2
     assert (
