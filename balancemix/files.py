@@ -35,10 +35,13 @@ def check_output(path: Path, *, inputs: Iterable[Path] = (), force: bool = False
         raise InputError(f"{path}: already exists; pass --force to replace it")
 
 
-def write_whole(path: Path, save: Callable[[Path], object]) -> None:
+def write_whole(
+    path: Path, save: Callable[[Path], object], ready: Callable[[Path], object] | None = None
+) -> None:
     """Let `save` write a draft beside `path`, and move it into place once it is on the disk.
 
     A link is followed and its target replaced. What goes to a device or a pipe is written through.
+    `ready` sees the draft before it is moved.
     """
     path = path.resolve() if path.is_symlink() else path
     if path.exists() and not stat.S_ISREG(path.stat().st_mode):
@@ -50,6 +53,8 @@ def write_whole(path: Path, save: Callable[[Path], object]) -> None:
         save(draft)
         with draft.open("rb+") as written:
             os.fsync(written.fileno())
+        if ready is not None:
+            ready(draft)
         draft.replace(path)
     except BaseException as error:
         draft.unlink(missing_ok=True)
