@@ -94,6 +94,10 @@ class Run:
             raise InputError(f"{path}: holds no run; make one with `balancemix train`")
         return cls(path)
 
+    def exists(self) -> bool:
+        """Is a run in the directory, be it unfinished?"""
+        return (self.path / "plan.json").is_file()
+
     @property
     def plan(self) -> Plan:
         """What was run."""

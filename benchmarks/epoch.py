@@ -39,9 +39,9 @@ REFINED = {"name": "balancemix", "warmup": 1, "trust_positives": False}
 METHODS: dict[str, dict[str, Any]] = {
     "mixup": {"name": "mixup"},  # the yardstick has the first turn
     "bce": {"name": "bce"},
-    "balancemix online": {**REFINED, "mode": "online"},
-    "balancemix epoch": {**REFINED, "mode": "epoch"},
-    "balancemix paper": {**REFINED, "mode": "paper"},
+    "balancemix online": {**REFINED, "relabel": "online"},
+    "balancemix epoch": {**REFINED, "relabel": "epoch"},
+    "balancemix paper": {**REFINED, "relabel": "paper"},
 }
 REQUIRED = {"balancemix online": "<= 1.9", "balancemix epoch": "<= 1.45"}
 # So many that mixtures, which take as long whatever the number of images, weigh no more than in

@@ -70,6 +70,15 @@ def test_plan_files_flags_and_assignments_are_laid_over_each_other(tiny, tmp_pat
     assert plan["method"]["name"] == "mixup"
 
 
+def test_where_to_re_label_is_understood_by_its_old_flag_too(tiny, tmp_path):
+    for flag, run in (("--relabel", "new"), ("--mode", "old")):
+        call = ["train", str(tiny), *SMALL, flag, "paper", "--out", str(tmp_path / run)]
+        assert main(call) == 0
+    plans = [json.loads((tmp_path / run / "plan.json").read_text()) for run in ("new", "old")]
+    assert plans[0] == plans[1]
+    assert plans[0]["method"]["relabel"] == "paper"
+
+
 def test_evaluate_repeats_the_last_score(trained, capsys):
     assert main(["evaluate", str(trained), "--json"]) == 0
     scores = json.loads(capsys.readouterr().out)

@@ -34,12 +34,16 @@ EXACT = {
     "fewer rows than two batches": (40, {}, {}),
     "fewer rows than a batch": (20, {}, {}),
     "batches of one row": (13, {"epochs": 2, "batch_size": 1}, {}),
-    "online": (101, {}, {"mode": "online"}),
-    "as in the paper": (101, {}, {"mode": "paper"}),
+    "online": (101, {}, {"relabel": "online"}),
+    "as in the paper": (101, {}, {"relabel": "paper"}),
     "a ratio for each pair": (101, {"clip": 1.0, "ema": 0.9}, {"lambda_per": "pair"}),
-    "accumulated": (101, {"accumulate": 3}, {"mode": "epoch"}),
+    "accumulated": (101, {"accumulate": 3}, {"relabel": "epoch"}),
     "shared BatchNorm": (101, {"sync_batchnorm": True}, {}),
-    "images, shared BatchNorm": (45, {"batch_size": 16, "sync_batchnorm": True}, {"mode": "paper"}),
+    "images, shared BatchNorm": (
+        45,
+        {"batch_size": 16, "sync_batchnorm": True},
+        {"relabel": "paper"},
+    ),
     "plain": (101, {}, {"name": "bce"}),
 }
 OWN = ["own loop, epoch", "own loop, paper", "own loop, BatchNorm, online"]
@@ -120,7 +124,9 @@ def train(case: str) -> dict:
 def own_loop(case: str) -> dict:
     """Train in the README's loop; of several processes, each wraps the model and that is all."""
     rows = make_rows(101).with_views(2, 0)
-    method = BalanceMix(warmup=1, epsilon=0.6, mode=case.split()[-1]).start(rows.given, 3, seed=5)
+    method = BalanceMix(warmup=1, epsilon=0.6, relabel=case.split()[-1]).start(
+        rows.given, 3, seed=5
+    )
     torch.manual_seed(0)
     model = bare = make_model(case)
     if processes.world_size() > 1:

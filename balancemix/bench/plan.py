@@ -15,7 +15,8 @@ from typing import Any, Literal
 
 from balancemix.errors import InputError, suggest
 from balancemix.labels import noise
-from balancemix.plan.plan import Plan, read_tree
+from balancemix.methods import METHODS, Method
+from balancemix.plan.plan import Plan, current_settings, read_tree
 from balancemix.plan.settings import parse_assignment, put, read_into
 from balancemix.plan.shipped import bench_plans
 
@@ -51,6 +52,9 @@ class Variant:
         if not self.name:
             raise ValueError("name the method, e.g. name = 'bce'")
         self.label = self.label or self.name
+        kind = METHODS.get(self.name, Method)
+        self.settings = current_settings(kind, self.settings)
+        self.on = {text: current_settings(kind, settings) for text, settings in self.on.items()}
 
     @property
     def slug(self) -> str:

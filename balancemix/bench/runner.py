@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from balancemix.bench.plan import BenchPlan, Job
+from balancemix.bench.plan import BenchPlan, Job, read_bench
 from balancemix.bench.pool import Task, train_all
 from balancemix.data import BUILT_IN
 from balancemix.errors import InputError
 from balancemix.files import write_json, write_text
-from balancemix.plan.plan import read_tree
 from balancemix.progress import Progress, progress
 
 UNITS = 1000  # of the bar, for an epoch of BCE
@@ -27,7 +26,7 @@ def remember(out: Path, plan: BenchPlan) -> None:
     """Store the plan, and refuse a directory of another one."""
     path = out / "bench.json"
     if path.exists():
-        changed = grown(read_tree(path), plan.tree())
+        changed = grown(read_bench(str(path)).tree(), plan.tree())
         if changed:
             raise InputError(f"{out}: holds another plan's runs ({changed}); give another --out")
     write_json(path, plan.tree())

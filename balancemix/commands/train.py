@@ -64,7 +64,8 @@ FLAGS: list[tuple[str, str, dict[str, Any]]] = [
     ("--alpha", "method.alpha", {"type": float, "help": "of Mixup's Beta (default 4)"}),
     ("--epsilon", "method.epsilon", {"type": number, "help": "re-labelling threshold, "
                                                              "auto (0.975) or a number"}),
-    ("--mode", "method.mode", {"help": "re-label by epoch (default), online, or as paper"}),
+    ("--relabel", "method.relabel", {"help": "where to re-label: epoch (default), online, paper "
+                                             "or off"}),
     ("--clip", "train.clip", {"type": float, "help": "largest gradient norm"}),
     ("--accumulate", "train.accumulate", {"type": int, "help": "batches a step"}),
     ("--ema", "train.ema", {"type": float, "help": "decay of averaged weights, e.g. 0.9997"}),
@@ -72,6 +73,7 @@ FLAGS: list[tuple[str, str, dict[str, Any]]] = [
     ("--device", "train.device", {"help": "auto (default), cpu, cuda, mps"}),
     ("--track", "train.track", {"help": "tensorboard or wandb"}),
 ]  # fmt: skip
+OLD_FLAGS = {"--mode": "method.relabel"}  # still understood, no longer listed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,6 +95,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for flag, setting, options in FLAGS:
         metavar = flag.strip("-").upper().replace("-", "_")
         parser.add_argument(flag, dest=setting, default=None, metavar=metavar, **options)
+    for flag, setting in OLD_FLAGS.items():
+        parser.add_argument(flag, dest=setting, default=None, help=argparse.SUPPRESS)
     parser.add_argument("--no-pretrained", action="store_true", help="begin with random weights")
     parser.add_argument(
         "--skip-bad", action="store_true", help="go on without images that cannot be read"
@@ -149,14 +153,14 @@ def stopped(arguments: argparse.Namespace) -> str:
 def stored_plan(arguments: argparse.Namespace) -> dict[str, Any]:
     """Read the plan of the run that is to be gone on with, if there is one."""
     from balancemix.errors import InputError
-    from balancemix.plan.plan import read_tree
+    from balancemix.run import Run
 
     if not arguments.resume:
         return {}
     if arguments.out is None:
         raise InputError("--resume needs --out, the directory of the run to go on with")
-    path = arguments.out / "plan.json"
-    return read_tree(path) if path.exists() else {}
+    run_ = Run(arguments.out)
+    return run_.plan.tree() if run_.exists() else {}
 
 
 def settings(arguments: argparse.Namespace, stored: dict[str, Any]) -> dict[str, Any]:

@@ -9,12 +9,13 @@ or is ambiguous and counts for less.
 
 Switches, one for each row of the paper's ablation (Table 4): `mix`, `minority` (the partner comes
 from the minority sampler, otherwise it is a permutation of the batch), `select` (clean labels by
-mixtures), `relabel` (Eq. 9) and `reweight` (ambiguous labels by P(clean) rather than dropped).
+mixtures), `relabel` (Eq. 9, unless "off") and `reweight` (ambiguous labels by P(clean) rather than
+dropped).
 With `mix` and `select` off it is BCE; with `minority` and `select` off it is Mixup.
 
 Cost: a forward pass over the data each epoch and, after the warm-up, forward passes of two views
-in each step, of the random rows (mode "online") or of all its rows (mode "paper", Algorithm 1), or
-of all rows once an epoch (mode "epoch").
+in each step, of the random rows (`relabel` "online") or of all its rows ("paper", Algorithm 1), or
+of all rows once an epoch ("epoch").
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 import torch
 from torch import Tensor, nn
 
 from balancemix import processes
+from balancemix.errors import suggest
 from balancemix.judge.held_out import LabelErrors
 from balancemix.labels.chunks import chunks
 from balancemix.labels.mixtures import Fit, Guard, Mixtures, fit_mixtures
@@ -38,6 +40,8 @@ from balancemix.methods.mixing import draw_lambda, mix
 from balancemix.methods.sampling import Score, effective_rows, minority_odds
 from balancemix.models.classifier import evaluating
 
+Relabel = Literal["epoch", "online", "paper", "off"]
+
 
 @dataclass(kw_only=True)
 class BalanceMix(Method):
@@ -47,8 +51,9 @@ class BalanceMix(Method):
     alpha: of the Beta distribution that λ comes from. lambda_per: one λ a "batch" or a "pair".
     epsilon: confidence beyond which a doubted label is re-labelled. The paper's is 0.975, and 0.55
     for single positives; "auto" is 0.975 (see `decided_by`).
-    mode: where labels are re-labelled: in each step ("paper", Algorithm 1), in the step for the
-    random rows alone ("online"), or once an epoch ("epoch", the cheapest); see `managed`.
+    relabel: where labels are re-labelled: in each step ("paper", Algorithm 1), in the step for the
+    random rows alone ("online"), once an epoch ("epoch", the cheapest), or nowhere ("off"); see
+    `managed`.
     trust_positives: given positives are never doubted (for data whose labels are only missing);
     "auto" is left to `decided_by`, for which a pilot looks at the labels; else they are doubted.
     score, power: see `minority_odds`. mixture, fewest, separation: see `fit_mixtures`.
@@ -62,12 +67,11 @@ class BalanceMix(Method):
     mix: bool = True
     minority: bool = True
     select: bool = True
-    relabel: bool = True
+    relabel: Relabel = "epoch"
     reweight: bool = True
     warmup: int | None = None
     lambda_per: Literal["batch", "pair"] = "batch"
     epsilon: float | Literal["auto"] = "auto"
-    mode: Literal["epoch", "online", "paper"] = "epoch"
     trust_positives: bool | Literal["auto"] = "auto"
     score: Score = "paper"
     power: float = 1.0
@@ -79,6 +83,9 @@ class BalanceMix(Method):
     base_loss: Literal["bce", "focal", "asl"] = "bce"
 
     def __post_init__(self) -> None:
+        if self.relabel not in get_args(Relabel):  # as True and False were, before it named a place
+            known = suggest(str(self.relabel), get_args(Relabel))
+            raise ValueError(f"relabel={self.relabel!r}: {known}")
         if self.epsilon != "auto":
             require(0.5, 1, epsilon=self.epsilon)
         require(0, math.inf, alpha=self.alpha, warmup=self.warmup or 0)
@@ -131,15 +138,16 @@ class BalanceMix(Method):
     def request(self) -> Request:
         """Ask for a pass in each epoch: for the odds and, after the warm-up, for the mixtures.
 
-        In modes "online" and "paper" labels are re-labelled by two views in the steps after the
-        warm-up, and by two views at the very end, for the record. In mode "epoch" one pass over two
-        views serves odds, mixtures and re-labelling.
+        With `relabel` "online" and "paper" labels are re-labelled by two views in the steps after
+        the warm-up, and by two views at the very end, for the record. With "epoch" one pass over
+        two views serves odds, mixtures and re-labelling.
 
-        Departure: the mode "epoch" is ours, and the default: it costs least and scores as
-        Algorithm 1 does (docs/results.md). A plain pass besides would cost half as much again.
+        Departure: "epoch" is ours, and the default: it costs least and scores as Algorithm 1 does
+        (docs/results.md). A plain pass besides would cost half as much again.
         """
-        relabels, judges = self.select and self.relabel, self.epoch + 1 >= self.warm
-        if self.mode == "epoch":
+        relabels = self.select and self.relabel != "off"
+        judges = self.epoch + 1 >= self.warm
+        if self.relabel == "epoch":
             return Request(passes=(2,) if relabels and judges else (0,))
         last = relabels and self.epoch + 1 == self.epochs >= self.warm
         views = 2 if relabels and not self.warming else 1
@@ -179,13 +187,13 @@ class BalanceMix(Method):
     ) -> tuple[Tensor, Tensor]:
         """Decide doubted labels by the views, for this step.
 
-        Departure: in mode "online" the labels of minority rows, which are the smaller part of the
+        Departure: with "online" the labels of minority rows, which are the smaller part of the
         mix, stay as the table has them, decided by the plain confidence when the epoch began:
-        Algorithm 1 (mode "paper") spends half of its views on them, and the scores are the same
+        Algorithm 1 ("paper") spends half of its views on them, and the scores are the same
         (docs/results.md). Given one view only (a plain loop's own data), it decides alone.
         """
         index, device = batch.index.cpu(), batch.x.device
-        if self.odds is not None and self.mode == "online":  # minority rows are the second half
+        if self.odds is not None and self.relabel == "online":  # minority rows are the second half
             index = index[: len(index) // 2]
         given, clean = self.table.given[index].to(device), self.table.clean[index].to(device)
         doubted = (clean <= 0.5).any(1).nonzero()[:, 0]
@@ -227,5 +235,5 @@ class BalanceMix(Method):
         return facts
 
     def _status(self, given: Tensor, clean: Tensor, confidence: Tensor) -> Tensor:
-        switches = {"relabel": self.relabel, "reweight": self.reweight}
+        switches = {"relabel": self.relabel != "off", "reweight": self.reweight}
         return manage(given, clean, confidence, self.threshold, **switches)

@@ -107,7 +107,6 @@ class TrainPlan:
 
 # Settings that are gone, at the value that is now the only one: plans of old runs hold them.
 RETIRED = {"relabel_weight": "one"}
-_NEVER = object()
 
 
 @dataclass(kw_only=True)
@@ -149,12 +148,27 @@ def make_method(section: Mapping[str, Any]) -> Method:
     """
     if not isinstance(section, Mapping):
         raise InputError(f"method must be a section with a name, it is {section!r}")
-    settings = {
-        key: value
-        for key, value in section.items()
-        if key != "name" and RETIRED.get(key, _NEVER) != value
-    }
-    return read_into(find_method(str(section.get("name", "balancemix"))), settings, "method.")
+    kind = find_method(str(section.get("name", "balancemix")))
+    settings = {key: value for key, value in section.items() if key != "name"}
+    return read_into(kind, current_settings(kind, settings), "method.")
+
+
+def current_settings(kind: type[Method], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Translate a method's settings from plans of older versions.
+
+    BalanceMix had a switch `relabel` and a `mode` (where to re-label), which are one setting now.
+
+    >>> current_settings(BalanceMix, {"relabel": True, "mode": "paper", "power": 10})
+    {'relabel': 'paper', 'power': 10}
+    """
+    current = {key: value for key, value in settings.items() if (key, value) not in RETIRED.items()}
+    if issubclass(kind, BalanceMix):
+        place = current.pop("mode", None)
+        if current.get("relabel") is False:
+            current["relabel"] = "off"
+        elif place is not None or current.get("relabel") is True:
+            current["relabel"] = place or "epoch"
+    return current
 
 
 def find_method(name: str) -> type[Method]:

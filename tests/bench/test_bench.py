@@ -16,7 +16,7 @@ import pytest
 
 from balancemix.bench.paper import paper_scores
 from balancemix.bench.plan import BenchPlan, distinct, jobs, read_bench
-from balancemix.bench.runner import BenchProgress, grown
+from balancemix.bench.runner import BenchProgress, grown, remember
 from balancemix.cli import main
 from balancemix.errors import InputError
 from balancemix.methods import METHODS
@@ -120,6 +120,20 @@ def test_a_plan_of_before_is_understood(tmp_path):
     plan = read_bench(str(tmp_path / "old.toml"))
     assert plan.versus_paper == {"none": "single"}
     assert plan.tables == ["paper", "versus_paper"]
+
+
+def test_a_bench_of_before_a_setting_was_renamed_is_continued(tmp_path):
+    plan = replace(read_bench("ablation"), data=["tiny.npz"])
+    old = json.loads(json.dumps(plan.tree()))
+    (clean,) = (v for v in old["methods"] if v["label"] == "+ Clean Labels")
+    clean["settings"] = {"relabel": False, "mode": "epoch", "reweight": False}
+    (tmp_path / "bench.json").write_text(json.dumps(old))
+    remember(tmp_path, plan)
+    assert json.loads((tmp_path / "bench.json").read_text()) == plan.tree()
+    clean["settings"] = {"mode": "paper", "reweight": False}
+    (tmp_path / "bench.json").write_text(json.dumps(old))
+    with pytest.raises(InputError, match="Clean Labels: settings was"):
+        remember(tmp_path, plan)
 
 
 def test_jobs_are_a_product_with_names_that_a_growing_plan_keeps():

@@ -15,7 +15,7 @@ from tests.toys import EPOCHS, K, N, make_data, make_model
 def known_case(**options):
     """A method past its warm-up with random P(clean), a model, and a batch of 4 + 4 rows."""
     x, labels = make_data(1)
-    kept = {"warmup": 0, "epsilon": 0.52, "mode": "paper"}
+    kept = {"warmup": 0, "epsilon": 0.52, "relabel": "paper"}
     method = BalanceMix(**kept | options).start(labels, EPOCHS)
     generator = torch.Generator().manual_seed(2)
     clean = torch.rand(N, K, generator=generator)

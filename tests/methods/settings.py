@@ -49,7 +49,7 @@ SETTINGS = {
     ),
     "balancemix": Settings(
         bce=[
-            {"mix": False, "minority": False, "select": False, "relabel": False, "reweight": False},
+            {"mix": False, "minority": False, "select": False, "relabel": "off", "reweight": False},
             {"mix": False, "select": False},
             {"mix": False, "warmup": EPOCHS},
             {"warmup_mix": False, "minority": False, "warmup": EPOCHS},

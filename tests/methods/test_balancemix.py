@@ -18,11 +18,12 @@ from tests.toys import EPOCHS, K, N, Rows, Training, make_data, make_model
 
 
 @pytest.mark.parametrize("switch", ["mix", "minority", "select", "relabel", "reweight"])
-@pytest.mark.parametrize("mode", ["online", "epoch", "paper"])
-def test_each_switch_alone_changes_the_result(switch, mode):
+@pytest.mark.parametrize("relabel", ["online", "epoch", "paper"])
+def test_each_switch_alone_changes_the_result(switch, relabel):
+    off = "off" if switch == "relabel" else False
     full, without = (
-        trained("balancemix", mode=mode),
-        trained("balancemix", mode=mode, **{switch: False}),
+        trained("balancemix", relabel=relabel),
+        trained("balancemix", **{"relabel": relabel, switch: off}),
     )
     assert not full.weights().equal(without.weights())
     if switch in ("select", "relabel", "reweight"):  # and not before the warm-up is over
@@ -36,8 +37,8 @@ def test_each_switch_alone_changes_the_result(switch, mode):
     [
         {"lambda_per": "pair"},
         {"blend": True},
-        {"mode": "online"},
-        {"mode": "paper"},
+        {"relabel": "online"},
+        {"relabel": "paper"},
         {"trust_positives": True},
         {"mixture": "dividemix"},
         {"score": "positive-mean"},
@@ -53,7 +54,7 @@ def test_each_option_changes_the_result(options):
     assert not full.weights().equal(trained("balancemix", views=True, **options).weights())
 
 
-@pytest.mark.parametrize("options", [{}, {"relabel": False, "reweight": False}, {"alpha": 1.0}])
+@pytest.mark.parametrize("options", [{}, {"relabel": "off", "reweight": False}, {"alpha": 1.0}])
 def test_balancemix_without_minority_and_selection_equals_mixup_bit_for_bit(options):
     alpha = options.get("alpha", 4.0)
     plain = trained("mixup", alpha=alpha)
@@ -104,9 +105,9 @@ def test_the_warm_up_is_a_fifth_of_the_epochs_unless_given(warmup, epochs, warm)
     assert BalanceMix(warmup=warmup).start(make_data()[1], epochs).warm == warm
 
 
-@pytest.mark.parametrize("mode", ["online", "paper"])
-def test_views_are_wanted_once_the_warm_up_is_over(mode):
-    method = make_method("balancemix", make_data()[1], warmup=2, mode=mode)
+@pytest.mark.parametrize("relabel", ["online", "paper"])
+def test_views_are_wanted_once_the_warm_up_is_over(relabel):
+    method = make_method("balancemix", make_data()[1], warmup=2, relabel=relabel)
     training = Training(method, make_data()[0])
     wanted = []
     for _ in range(EPOCHS):
@@ -116,7 +117,7 @@ def test_views_are_wanted_once_the_warm_up_is_over(mode):
 
 
 def test_mode_epoch_wants_views_at_the_end_of_the_warm_up_and_after():
-    method = make_method("balancemix", make_data()[1], warmup=2, mode="epoch")
+    method = make_method("balancemix", make_data()[1], warmup=2, relabel="epoch")
     training = Training(method, make_data()[0])
     wanted = []
     for _ in range(EPOCHS):
@@ -150,10 +151,9 @@ def test_odds_begin_uniform_and_follow_equation_4_from_the_first_epoch_on():
 # The table.
 
 
-@pytest.mark.parametrize("mode", ["online", "epoch", "paper"])
-def test_re_labelling_off_leaves_clean_and_ambiguous_labels(mode):
+def test_re_labelling_off_leaves_clean_and_ambiguous_labels():
     x, labels = make_data()
-    method = make_method("balancemix", labels, relabel=False, mode=mode)
+    method = make_method("balancemix", labels, relabel="off")
     training = Training(method, x, views=True).run()
     assert method.request().views == 1
     assert method.table.whole().target.equal(labels.float())
@@ -232,6 +232,6 @@ def test_the_documented_loop_runs_and_finds_planted_errors():
 
 
 def test_a_loop_with_two_views_runs():
-    training = trained("balancemix", views=True, epsilon=0.8, mode="paper")
+    training = trained("balancemix", views=True, epsilon=0.8, relabel="paper")
     assert np.isfinite(training.losses).all()
-    assert training.losses != trained("balancemix", epsilon=0.8, mode="paper").losses
+    assert training.losses != trained("balancemix", epsilon=0.8, relabel="paper").losses

@@ -61,7 +61,9 @@ def test_paper_mode_loss_equals_equation_10(views, pairs):
 
 @pytest.mark.parametrize("pairs", [1, 4])
 def test_online_loss_is_equation_10_with_minority_labels_of_the_table(pairs):
-    method, model, x, index = known_case(mode="online", lambda_per="pair" if pairs > 1 else "batch")
+    method, model, x, index = known_case(
+        relabel="online", lambda_per="pair" if pairs > 1 else "batch"
+    )
     given = method.table.given[index[4:]]  # as if all of them had been re-labelled
     method.table.write(index[4:], torch.where(given > 0, Status.ABSENT, Status.PRESENT))
     assert (method.table.whole().target[index[4:]] != given).all()
@@ -109,7 +111,7 @@ def test_epoch_mode_equals_equations_2_to_10_from_confidences_to_loss(pairs):
     f, f_1, f_2 = (1 / (1 + np.exp(-rng.normal(margin, 1)).astype(np.float32)) for _ in range(3))
 
     method = BalanceMix(
-        warmup=0, mode="epoch", epsilon=0.9, lambda_per="pair" if pairs > 1 else "batch"
+        warmup=0, relabel="epoch", epsilon=0.9, lambda_per="pair" if pairs > 1 else "batch"
     ).start(torch.tensor(labels), EPOCHS)
     method.end_epoch(torch.tensor(f), torch.tensor((f_1 + f_2) / 2))
     p_G = reference.clean_probability(f.astype(float), labels)
@@ -135,11 +137,11 @@ def test_epoch_mode_equals_equations_2_to_10_from_confidences_to_loss(pairs):
     assert got.item() == pytest.approx(want, rel=1e-3)
 
 
-@pytest.mark.parametrize("mode", ["online", "epoch", "paper"])
-def test_reliability_and_weights_come_from_the_random_row_alone(mode):
+@pytest.mark.parametrize("relabel", ["online", "epoch", "paper"])
+def test_reliability_and_weights_come_from_the_random_row_alone(relabel):
     def loss(rows, **options):
         """The loss when the P(clean) of the ambiguous labels of `rows` is halved."""
-        method, model, x, index = known_case(mode=mode, epsilon=1.0, **options)
+        method, model, x, index = known_case(relabel=relabel, epsilon=1.0, **options)
         index = torch.tensor([7, 30, 2, 19, 5, 31, 11, 26])
         clean = method.table.clean.float()
         if rows is not None:
@@ -157,7 +159,7 @@ def test_reliability_and_weights_come_from_the_random_row_alone(mode):
 
 
 def test_a_partner_permuted_within_the_batch_brings_labels_but_no_weights():
-    method, model, x, index = known_case(minority=False, mode="epoch")
+    method, model, x, index = known_case(minority=False, relabel="epoch")
     method.table.write(slice(None), Status.AMBIGUOUS)
     known = torch.Generator()
     known.set_state(method.generator.get_state())

@@ -88,3 +88,29 @@ def test_plans_are_read_from_toml_and_json(tmp_path):
         read_tree(broken)
     with pytest.raises(InputError, match="cannot be read"):
         read_tree(tmp_path / "absent.toml")
+
+
+@pytest.mark.parametrize(
+    ("old", "relabel"),
+    [
+        ({"mode": "paper"}, "paper"),
+        ({"mode": "online", "relabel": True}, "online"),
+        ({"mode": "paper", "relabel": False}, "off"),
+        ({"relabel": False}, "off"),
+        ({"relabel": True}, "epoch"),
+        ({"relabel": "epoch", "mode": "paper"}, "paper"),  # a preset, and --set method.mode=paper
+    ],
+)
+def test_older_settings_of_re_labelling_are_understood(old, relabel):
+    tree = Plan.from_tree({"method": {"name": "balancemix", **old}}).tree()
+    assert tree["method"]["relabel"] == relabel
+    assert "mode" not in tree["method"]
+
+
+def test_re_labelling_names_a_place():
+    with pytest.raises(InputError, match=r"method.relabel is 'epcoh'; did you mean 'epoch'"):
+        make_method({"mode": "epcoh"})
+    with pytest.raises(ValueError, match="relabel=False: use one of: epoch, online, paper, off"):
+        BalanceMix(relabel=False)
+    with pytest.raises(InputError, match=r"unknown setting method.mode"):
+        make_method({"name": "bce", "mode": "paper"})

@@ -75,9 +75,9 @@ def test_labels_are_managed_and_scored_where_they_are():
     + [
         (
             "balancemix",
-            {"mode": mode, "warmup": 1, "mixture": "dividemix", **options},
+            {"relabel": relabel, "warmup": 1, "mixture": "dividemix", **options},
         )
-        for mode in ("epoch", "online", "paper")
+        for relabel in ("epoch", "online", "paper")
         for options in ({}, {"lambda_per": "pair", "blend": True}, {"minority": False})
     ],
 )

@@ -228,11 +228,11 @@ def test_trackers_are_fed(tiny, tmp_path):
     assert list((run.path / "track").rglob("events.out.tfevents.*"))
 
 
-def test_epoch_mode_learns_as_online_mode_does(tiny):
+def test_re_labelling_by_epoch_learns_as_online_does(tiny):
     scores = []
-    for mode in ("online", "epoch"):
+    for relabel in ("online", "epoch"):
         tree = plan_for(tiny, epochs=15, lr=0.05).tree()
-        tree["method"]["mode"] = mode
+        tree["method"]["relabel"] = relabel
         plan = Plan.from_tree(tree)
         experiment = load_experiment(plan)
         scores.append(fit(experiment.make_model, experiment.train, experiment.test, plan).metrics)
