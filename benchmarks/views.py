@@ -1,7 +1,7 @@
 """What a view of RandAugment costs, against torchvision's own: `python benchmarks/views.py`.
 
 A hundred images of 128 pixels in turn with one and the other, the best of several rounds; the views
-are the same (tests/test_randaugment.py). Also against the same operations on tensors, one by one,
+are the same (tests/data/test_augment.py). Also against the same operations on tensors, one by one,
 and on all in one batch, for which all would have to be varied alike; and against the whole making
 of a view, from the store of resized images to normalised pixels.
 """
@@ -18,6 +18,7 @@ from torchvision.transforms import v2
 from turns import fastest
 
 from balancemix.data import ImageRows, View, images
+from balancemix.data.augment import augment, randaugment
 from balancemix.training.allocator import keep_freed_memory
 
 ROUNDS = 5
@@ -38,7 +39,6 @@ def main() -> None:
     batch = images.pixels(photos)
     tensors = list(batch)
     theirs = v2.RandAugment(2, 9)
-    draw = images.augmentation("randaugment")
 
     def vary(photos: list[Any]) -> list[Any]:
         views = []
@@ -49,7 +49,7 @@ def main() -> None:
 
     seconds = fastest(
         {
-            "ours": lambda: images.augment(photos, draw, range(len(photos))),
+            "ours": lambda: augment(photos, randaugment, range(len(photos))),
             "a whole view of a kept image": lambda: rows.__getitems__(index),
             "torchvision's": lambda: vary(photos),
             "torchvision's on tensors": lambda: vary(tensors),

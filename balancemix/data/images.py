@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -12,16 +12,15 @@ import torch
 from torch import Tensor
 
 from balancemix.data import cache
+from balancemix.data.augment import AUGMENTATIONS, augment
 from balancemix.data.rows import Rows, batch_seed
-from balancemix.data.source import Augment, View
+from balancemix.data.source import View
 from balancemix.errors import InputError
 from balancemix.processes import BatchIndex
 from balancemix.progress import progress
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-
-Draw = Callable[[tuple[int, int], torch.Generator], Sequence[Callable[["Image"], "Image"]]]
 
 
 class ImageRows(Rows):
@@ -46,7 +45,7 @@ class ImageRows(Rows):
         if len(paths) != len(self):
             raise InputError(f"paths must be {len(self)}, as many as names, they are {len(paths)}")
         self.paths, self.view, self.size = list(paths), view, view.size
-        self.draw = augmentation(view.augment)
+        self.draw = AUGMENTATIONS[view.augment]
         self.mean, self.std = torch.tensor(view.mean), torch.tensor(view.std)
         self.store, self.places = (
             cache.Store(self.paths, view.size, read),
@@ -199,44 +198,3 @@ def normalise(x: Tensor, mean: Tensor, std: Tensor) -> Tensor:
     lines = result.permute(0, 2, 3, 1).view(rows, height, width * channels)
     lines.div_(255).sub_(mean.repeat(width)).div_(std.repeat(width))
     return result
-
-
-def augmentation(name: Augment) -> Draw:
-    """Name what draws, for an image of a size, the operations that augment it.
-
-    Images stay PIL's uint8: on a CPU its operations take less than half the time of those on
-    tensors (`benchmarks/views.py`).
-
-    >>> augmentation("none")((8, 6), torch.Generator())
-    []
-    """
-    if name == "randaugment":
-        from balancemix.data import randaugment
-
-        return randaugment.draw
-    if name == "uda":
-        from balancemix.data import uda
-
-        return uda.draw
-    return _nothing
-
-
-def augment(images: Sequence[Image], draw: Draw, seeds: Sequence[int]) -> list[Image]:
-    """Augment each image by the random numbers of its own seed."""
-    generator = torch.Generator()
-    # All are drawn before any is applied: calls of torch between those of Pillow slow both down.
-    drawn = [
-        draw(image.size, generator.manual_seed(seed))
-        for image, seed in zip(images, seeds, strict=True)
-    ]
-    return [_applied(image, operations) for image, operations in zip(images, drawn, strict=True)]
-
-
-def _applied(image: Image, operations: Sequence[Callable[[Image], Image]]) -> Image:
-    for operation in operations:
-        image = operation(image)
-    return image
-
-
-def _nothing(size: tuple[int, int], generator: torch.Generator) -> list[Callable[[Image], Image]]:
-    return []

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from balancemix.data import images
+from balancemix.data.augment import augment
 from balancemix.data.formats.mapped import write_stored
 from balancemix.data.images import ImageRows
 from balancemix.data.loading import Loader, workers_for
@@ -49,7 +50,7 @@ class ImageViews(Dataset[Tensor]):
     def __getitem__(self, i: int) -> Tensor:
         image = self.rows.image(i)
         seeds = [batch_seed(self.seed, [i, view]) for view in range(self.views)]
-        views = images.augment([image] * self.views, self.rows.draw, seeds)
+        views = augment([image] * self.views, self.rows.draw, seeds)
         return images.pixels([image, *views])
 
 

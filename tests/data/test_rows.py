@@ -4,7 +4,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from balancemix.data import images, uda
+from balancemix.data import images
 from balancemix.data.features import FeatureRows
 from balancemix.data.images import ImageRows
 from balancemix.data.loading import Loader
@@ -230,32 +230,6 @@ def test_image_rows_refuse(photos, tmp_path):
     photos.paths[0].write_bytes(whole[: len(whole) // 2])
     with pytest.raises(InputError, match=r"0\.jpg: cannot be read as an image"):
         photos[0]
-
-
-def test_uda_leaves_a_quarter_alone_and_never_changes_the_original():
-    image = Image.effect_noise((24, 24), 60).convert("RGB")
-    before = image.tobytes()
-    views = images.augment([image] * 800, uda.draw, range(800))
-    assert image.tobytes() == before
-    assert {(view.size, view.mode) for view in views} == {((24, 24), "RGB")}
-    untouched = sum(view.tobytes() == before for view in views) / 800
-    assert 0.2 < untouched < 0.36  # a quarter, and what weak operations do not change
-
-
-@pytest.mark.parametrize("name", uda.OPERATIONS)
-@pytest.mark.parametrize("level", [1, 9])
-def test_every_uda_operation(name, level):
-    assert len(uda.OPERATIONS) == 15
-    image = Image.effect_noise((48, 32), 20).convert("RGB")
-    view = uda.OPERATIONS[name](image, -level / 9, (0.9, 0.1))
-    assert (view.size, view.mode) == (image.size, image.mode)
-    assert level == 1 or view.tobytes() != image.tobytes() or name == "color"  # grey stays grey
-
-
-def test_cutout_covers_what_it_should():
-    image = Image.new("RGB", (64, 32))
-    cut = np.asarray(uda.OPERATIONS["cutout"](image, 1.0, (0.5, 0.5)))[..., 0]
-    assert (cut == 128).sum() == round(64 * 20 / 32) * round(32 * 20 / 32)
 
 
 def test_batch_seed_is_stable():
