@@ -30,10 +30,10 @@ if TYPE_CHECKING:  # the same names, for type checkers
     from balancemix.methods.base import BCE as BCE
     from balancemix.methods.base import Batch as Batch
     from balancemix.methods.base import Method as Method
+    from balancemix.methods.base import Mixup as Mixup
     from balancemix.methods.base import Request as Request
     from balancemix.methods.mixing import draw_lambda as draw_lambda
     from balancemix.methods.mixing import mix as mix
-    from balancemix.methods.mixup import Mixup as Mixup
     from balancemix.methods.sampling import minority_odds as minority_odds
     from balancemix.plan.plan import Plan as Plan
     from balancemix.run import Run as Run
@@ -53,7 +53,7 @@ _HOME = {
     "InputError": "errors",
     "LabelTable": "labels.table",
     "Method": "methods.base",
-    "Mixup": "methods.mixup",
+    "Mixup": "methods.base",
     "Plan": "plan.plan",
     "Request": "methods.base",
     "Rows": "data.rows",

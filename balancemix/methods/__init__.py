@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from balancemix.methods.balancemix import BalanceMix
-from balancemix.methods.base import BCE, Method
+from balancemix.methods.base import BCE, Method, Mixup
 from balancemix.methods.coteaching import CoTeaching
 from balancemix.methods.em_apl import EMAPL
 from balancemix.methods.large_loss import LLR, LLCp, LLCt
-from balancemix.methods.mixup import Mixup
-from balancemix.methods.pointwise import ASL, Focal, Hill
+from balancemix.methods.pointwise import ASL, SPLC, Focal, Hill
 from balancemix.methods.single_positive import ANLS, EPR, ROLE
-from balancemix.methods.splc import SPLC
 from balancemix.methods.t_estimator import TEstimator
 
 METHODS: dict[str, type[Method]] = {

@@ -1,4 +1,4 @@
-"""Method: what every method is and, as it stands, BCE (Eq. 1), with Mixup where `alpha` says."""
+"""Method: the base of every method; as it stands BCE (Eq. 1), with Mixup where `alpha` is not 0."""
 
 from __future__ import annotations
 
@@ -23,43 +23,39 @@ from balancemix.processes import Shard
 
 Reduction = Literal["sum", "mean"]
 
-# What a method may keep besides tensors and plain values; a checkpoint names the kind.
+# Classes that a method may keep besides tensors and plain values; a checkpoint names the class.
 _KINDS = {kind.__name__: kind for kind in (Mixtures, NoiseRates)}
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a method wants in this epoch.
+    """What a method needs in this epoch."""
 
-    Each pass is an N×K confidence at its end: 0 for that in plain rows, V for the mean over V
-    augmented views.
-    """
-
-    views: int = 1  # augmented views of each row, in the epoch's batches
-    passes: tuple[int, ...] = ()
+    views: int = 1  # augmented views of each row in the epoch's batches
+    passes: tuple[int, ...] = ()  # an N×K confidence each at its end: 0 plain, V mean of V views
 
 
 @dataclass(frozen=True)
 class Batch:
-    """The rows of a step that this process has."""
+    """The rows of one step, or this process's part of them."""
 
-    views: Sequence[Tensor]  # the same rows, varied; each B×…
-    index: Tensor  # their numbers
-    shard: Shard  # which part of the whole batch they are
+    views: Sequence[Tensor]  # the same rows, augmented differently; each B×…
+    index: Tensor  # the row numbers
+    shard: Shard  # which part of the whole batch this is
 
     @property
     def x(self) -> Tensor:
-        """The view that is trained on."""
+        """The view to train on."""
         return self.views[0]
 
 
 @dataclass(kw_only=True)
 class Method:
-    """Fields are hyper-parameters; `start` adds the state: the label table, odds, epoch, λ's seed.
+    """Fields are hyper-parameters; `start` adds the state: label table, odds, epoch, generator.
 
-    `reduction` is over the classes, always followed by the mean over the batch: "sum" as in
-    Eqs. 1 and 10, "mean" where K times the learning rate is too much. `alpha` is of Mixup's Beta
-    distribution; 0 is none. A subclass may override all that is not final.
+    `reduction` is over the classes, followed by the mean over the batch: "sum" as in Eqs. 1 and 10,
+    "mean" where K times the learning rate is too much. `alpha` is the parameter of Mixup's Beta
+    distribution; 0 turns Mixup off. A subclass may override everything that is not final.
     """
 
     reduction: Reduction = "sum"
@@ -69,51 +65,53 @@ class Method:
     KEEPS: ClassVar[tuple[str, ...]] = ()
 
     def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
-        """Begin on an N×K matrix of 0/1 labels, to be trained for `epochs`."""
+        """Start on an N×K matrix of 0/1 labels, to be trained for `epochs`."""
         if epochs < 1:
             raise ValueError(f"epochs must be at least 1, it is {epochs}")
         if type(self).loss is not Method.loss:
             name = type(self).__qualname__
-            raise InputError(f"{name}.loss: is final; override batch_loss(self, model, batch)")
+            raise InputError(f"{name}.loss is final; override batch_loss(self, model, batch)")
         self.table = LabelTable.from_given(given)
         if bool((self.table.given < 0).any()):
             raise ValueError(
-                "some labels are unknown (−1), and methods learn from known ones only: give each "
-                "label as 0 or 1"
+                "some given labels are unknown (−1), and methods learn only from known ones: give "
+                "each label as 0 or 1"
             )
-        self.odds: Tensor | None = None  # of each row, or None: no second half of the batch
-        self.epoch, self.epochs = 0, epochs  # epochs ended, epochs in all
+        self.odds: Tensor | None = (
+            None  # of drawing each row into a second half of the batch; None: no such half
+        )
+        self.epoch, self.epochs = 0, epochs  # epochs finished, epochs in all
         self.generator = torch.Generator().manual_seed(seed)
-        self.order: Batches | None = None  # the sampler made last
+        self.order: Batches | None = None  # the latest sampler
         return self
 
     def build(self, make_model: Callable[[], nn.Module]) -> nn.Module:
-        """Make what is trained: one model, unless a method wants more."""
+        """Make the module to train: one model, unless a method needs more."""
         return make_model()
 
     def members(self, model: nn.Module) -> list[nn.Module]:
-        """List the models in what `build` made; the first is the one that is kept."""
+        """List the models in what `build` made; the first is the one to keep."""
         return [model]
 
     def batches(self, size: int, seed: int = 0) -> Batches:
-        """Make the batch sampler; it reads odds and epoch afresh each time it is iterated.
+        """Make the batch sampler, which reads odds and epoch each time it is iterated.
 
-        Where several processes train together, each gets its share of `size` rows.
+        Where several processes train together, each gets its part of `size` rows.
         """
         self.order = Batches(self, size, seed)
         return self.order
 
     @property
     def undecided(self) -> bool:
-        """Is a setting left to be chosen from the data?"""
+        """Whether a setting is still to be chosen from the data."""
         return False
 
     def decided_by(self, errors: LabelErrors) -> Self:
-        """Make a copy with such settings chosen by the errors that unseen rows tell of."""
+        """Copy the method with these settings chosen by the errors that unseen rows show."""
         return dataclasses.replace(self)
 
     def request(self) -> Request:
-        """Say what this epoch's batches and its end want."""
+        """Say what this epoch's batches and its end need."""
         return Request()
 
     def criterion(self, logits: Tensor, target: Tensor) -> Tensor:
@@ -121,10 +119,10 @@ class Method:
         return losses.bce(logits, target)
 
     def batch_loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Compute the scalar loss of a batch; owns the forward pass.
+        """Compute the scalar loss of a batch, forward pass included.
 
-        What is drawn is drawn for the whole batch and then taken from (`batch.shard`), so that
-        `generator` moves on alike in all processes.
+        Draw random numbers for the whole batch and take this process's part (`batch.shard`), so
+        that `generator` stays the same in all processes.
         """
         target, weight = self.table.rows(batch.index, batch.x.device)
         x, target = self.mixed(batch, batch.x, target)
@@ -132,19 +130,19 @@ class Method:
 
     @final
     def loss(self, model: nn.Module, x: Tensor | Sequence[Tensor], index: Tensor) -> Tensor:
-        """Compute the loss of the rows `index`; `x` is a batch, or one for each view of the rows.
+        """Compute the loss of the rows `index`; `x` is a batch, or a list with one for each view.
 
-        Gradients are averaged over processes, whose shares may differ by a row. Each one's mean
-        counts by its rows, so that the average is the gradient of the whole batch.
+        Gradients are averaged over processes, whose parts of a batch may differ by a row. The loss
+        is weighted by the part's size, so that the average is the gradient of the whole batch.
         """
         views = [x] if isinstance(x, Tensor) else list(x)
         shard = None if self.order is None else self.order.part_of(index)
-        if shard is None:  # alone: all of the uniform rows
+        if shard is None:  # one process: all of the uniform rows
             shard = Shard(len(index) if self.odds is None else (len(index) + 1) // 2)
         return self.batch_loss(model, Batch(views, index, shard)) * shard.weight
 
     def mixed(self, batch: Batch, *matrices: Tensor) -> tuple[Tensor, ...]:
-        """Mix inputs and what is known of them with a permutation of the batch, all by one λ."""
+        """Mix inputs, targets and the like with a permutation of the batch, all by one λ."""
         if not self.alpha:
             return matrices
         partner = batch.shard.permutation(self.generator)
@@ -157,12 +155,12 @@ class Method:
         return rows.mean()
 
     def end_epoch(self, *confidence: Tensor) -> dict[str, float]:
-        """Learn from the N×K confidence of each member and pass; return facts to log."""
+        """Learn from an N×K confidence for each member and pass; return numbers to log."""
         self.epoch += 1
         return {}
 
     def checked(self, confidence: tuple[Tensor, ...], count: int = 1) -> list[Tensor]:
-        """Take `count` matrices of an epoch's end, on the CPU, or say what is wrong with them."""
+        """Check the matrices of an epoch's end, at least `count`, and move them to the CPU."""
         if len(confidence) < count:
             what = "the N×K confidence" if count == 1 else f"{count} matrices of confidence, N×K,"
             raise ValueError(f"end_epoch needs {what} on the training data")
@@ -172,7 +170,7 @@ class Method:
         return matrices
 
     def state_dict(self) -> dict[str, Any]:
-        """Collect the whole state as tensors and plain values."""
+        """Return the whole state as tensors and plain values."""
         return {
             "table": self.table.state_dict(),
             "odds": self.odds,
@@ -183,7 +181,7 @@ class Method:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Go on where `state_dict` was taken."""
+        """Continue from where `state_dict` was taken."""
         self.table = LabelTable(**state["table"]).copy()
         self.odds, self.epoch, self.epochs = state["odds"], state["epoch"], state["epochs"]
         self.generator = torch.Generator()
@@ -194,7 +192,7 @@ class Method:
 
 
 def _as_plain(value: Any) -> Any:
-    """Write what is kept so that it is stored without pickled code."""
+    """Write a kept attribute so that it is stored without pickled code."""
     if type(value).__name__ in _KINDS:
         return {"kind": type(value).__name__, **vars(value)}
     return value
@@ -207,28 +205,46 @@ def _as_kept(value: Any) -> Any:
     return value
 
 
-def warm_epochs(wanted: int | None, epochs: int) -> int:
-    """Count the epochs of a warm-up: as many as wanted, or about a fifth, as in the paper.
+def warm_epochs(warmup: int | None, epochs: int) -> int:
+    """Count the epochs of a warm-up: `warmup`, or about a fifth of all, as in the paper.
 
     >>> warm_epochs(None, 50), warm_epochs(None, 2), warm_epochs(0, 50)
     (10, 1, 0)
     """
-    return max(round(epochs / 5), 1) if wanted is None else wanted
+    return max(round(epochs / 5), 1) if warmup is None else warmup
 
 
 def require(low: float, high: float, **settings: float) -> None:
-    """Refuse settings out of their range, which includes both ends.
+    """Refuse settings outside a range that includes both ends.
 
     >>> require(0, 1, share=1.5)
     Traceback (most recent call last):
     ValueError: share must be between 0 and 1, it is 1.5
     """
-    wanted = f"between {low:g} and {high:g}" if high < math.inf else f"at least {low:g}"
+    allowed = f"between {low:g} and {high:g}" if high < math.inf else f"at least {low:g}"
     for name, value in settings.items():
         if not low <= value <= high:
-            raise ValueError(f"{name} must be {wanted}, it is {value}")
+            raise ValueError(f"{name} must be {allowed}, it is {value}")
 
 
 @dataclass(kw_only=True)
 class BCE(Method):
     """Binary cross-entropy on the labels as given: the paper's Default."""
+
+
+@dataclass(kw_only=True)
+class Mixup(Method):
+    """Mixup: BCE on each batch mixed with a permutation of itself (Zhang et al., ICLR 2018).
+
+    Idea: train on x = λ·x_a + (1 − λ)·x_b with the labels mixed alike, so that the model is linear
+    between rows and cannot memorise one. λ' ~ Beta(α, α), and λ = max(λ', 1 − λ'), which only names
+    the larger of the two rows first.
+    Fields: `alpha`, α above. Cost: that of BCE. BCE where α = 0.
+
+    Departure: with several processes a row's partner comes from the rows of its own process, since
+    the inputs of the others are elsewhere. λ is the same in all of them.
+
+    The paper trains every method but its Default with Mixup, so each of them has an `alpha`.
+    """
+
+    alpha: float = 4.0

@@ -1,26 +1,27 @@
-"""Co-teaching (Han et al., NeurIPS 2018), as multi-label baseline of the BalanceMix paper.
+"""Co-teaching (Han et al., NeurIPS 2018), as a multi-label baseline of the BalanceMix paper.
 
-Idea: two models err differently. After a warm-up each tells, at the end of every epoch, the rows of
-small loss from those of large loss by a mixture of two Gaussians; each then trains on the rows that
-the *other* holds to be clean. A row is taken or left with all its labels.
+Idea: two models make different errors. After a warm-up each separates, at the end of every epoch,
+rows of small loss from rows of large loss by a mixture of two Gaussians; each then trains on the
+rows that the *other* considers clean. A row is kept or dropped with all its labels.
 
     loss of a row = mean over K of BCE(given);   set of a = {rows: P(clean | loss under b) > 0.5}
     loss = mean over the set of a of BCE(a) + mean over the set of b of BCE(b)
 
 Fields: `select` (off, both train on all rows), `alpha` (Mixup within the set, as in the paper's
 protocol; 0 is none), `warmup` (epochs on all rows; None is a fifth), `mixture`, `fewest` and
-`separation` (see `fit_mixtures`). The label table says what peer a trains on; the log, the share of
-the rows in each set (`kept_a`, `kept_b`), and beside the scores of peer a, which is the one that is
-kept, the mAP of the peers' mean probability (`mAP_ensemble`).
+`separation` (see `fit_mixtures`). The label table shows what peer a trains on. The log has the
+share of rows in each set (`kept_a`, `kept_b`) and, besides the scores of peer a, which is the one
+saved, the mAP of the peers' mean probability (`mAP_ensemble`).
 
-Cost: twice that of BCE, and a forward pass of both over the data each epoch from the warm-up's last
-on. BCE, for peer a, with `select` off and `alpha` 0 (but for dropout, whose masks are drawn in
-turn). The loss is the sum over the peers. `train.clip` is of both gradients together: a large one
-holds back its peer. With several processes the means are over each one's share of the batch.
+Cost: twice that of BCE, and a forward pass of both over the data each epoch, starting with the last
+of the warm-up. BCE, for peer a, with `select` off and `alpha` 0 (except for dropout: the peers draw
+their masks in turn). The loss is the sum over the peers. `train.clip` applies to both gradients
+together: a large one scales down the other. With several processes the means are over each
+process's part of the batch.
 
-Departure: the original keeps a share of each batch that grows with the known noise rate; the paper
-takes mixtures instead, which need no rate. Departure: a set of less than two batches is no
-training set; its peer trains on all rows, counted in the log as `sets_too_small`.
+Departure: the original drops a share of each batch that grows to the known noise rate; the paper
+uses mixtures instead, which need no rate. Departure: where a set is smaller than two batches its
+peer trains on all rows; the log counts these as `sets_too_small`.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from balancemix.processes import Shard
 class Peers(nn.Module):
     """Two models as one: both in training, (2, B, K); peer a in evaluation, (B, K).
 
-    One optimiser that goes weight by weight is as good as two.
+    The optimisers treat each weight on its own, so one is as good as two.
     """
 
     def __init__(self, a: nn.Module, b: nn.Module) -> None:
@@ -52,26 +53,26 @@ class Peers(nn.Module):
         self.a, self.b = a, b
 
     def forward(self, x: Tensor, other: Tensor | None = None) -> Tensor:
-        """Show `x` to a and, in training, `other` to b if they are to see different rows."""
+        """Pass `x` to a and, in training, `other` (by default `x`) to b."""
         logits: Tensor = self.a(x)
         if self.training:
             return torch.stack([logits, self.b(x if other is None else other)])
         return logits
 
 
-def partners(kept: Tensor, generator: torch.Generator, part: Shard | None = None) -> Tensor:
-    """Permute the kept rows of a batch among themselves; the others are their own partners.
+def partners(kept: Tensor, generator: torch.Generator, shard: Shard | None = None) -> Tensor:
+    """Permute the kept rows of a batch among themselves; each other row is its own partner.
 
-    Of a part of a batch, as many numbers are drawn in each process, however many rows it keeps.
+    For a shard of a batch every process draws the same numbers, however many rows it keeps.
 
     >>> partners(torch.tensor([True, False, True, True]), torch.Generator().manual_seed(1))
     tensor([2, 1, 3, 0])
     """
     rows, partner = kept.nonzero()[:, 0], torch.arange(len(kept))
-    if part is None:
+    if shard is None:
         order = torch.randperm(len(rows), generator=generator)
     else:
-        order = part.permutation(generator)[rows].argsort()
+        order = shard.permutation(generator)[rows].argsort()
     partner[rows] = rows[order]
     return partner
 
@@ -92,19 +93,19 @@ class CoTeaching(Method):
         require(0, math.inf, alpha=self.alpha, warmup=self.warmup or 0)
 
     def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
-        """Begin with all rows in both sets."""
+        """Start with all rows in both sets."""
         super().start(given, epochs, seed)
         self.warm = warm_epochs(self.warmup, epochs)
-        self.sets = torch.ones(2, len(given), dtype=torch.bool)  # what a trains on, and b
-        self.size = 1  # of a batch, once that is known
+        self.sets = torch.ones(2, len(given), dtype=torch.bool)  # the rows that a trains on, and b
+        self.size = 1  # rows in a batch, once known
         return self
 
     def build(self, make_model: Callable[[], nn.Module]) -> nn.Module:
-        """Make two models, which differ in their first weights."""
+        """Make two models, which start from different weights."""
         return Peers(make_model(), make_model())
 
     def members(self, model: nn.Module) -> list[nn.Module]:
-        """Find both peers in whatever is wrapped around them."""
+        """Find both peers, whatever they are wrapped in."""
         for module in model.modules():
             if isinstance(module, Peers):
                 return [module.a, module.b]
@@ -117,48 +118,47 @@ class CoTeaching(Method):
         return batches
 
     def request(self) -> Request:
-        """Ask for the plain confidence from the last epoch of the warm-up on."""
+        """Ask for plain confidence, starting with the last epoch of the warm-up."""
         return Request(passes=(0,) if self.select and self.epoch + 1 >= self.warm else ())
 
     def batch_loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Mix within each peer's set and add up their losses.
 
-        Rows outside a set are shown to its peer too, with no weight: BatchNorm needs no labels, and
-        a batch may hold few rows of a set, or none.
+        A peer also sees the rows outside its set, with no weight: BatchNorm needs no labels, and a
+        batch may hold few rows of a set, or none.
         """
-        self.members(model)  # says so where there is but one model
+        self.members(model)  # refuses a single model
         x, index = batch.x, batch.index.cpu()
         target, _ = self.table.rows(index, x.device)
-        kept, shown, wanted = self.sets[:, index], [], []
-        whole = batch.shard.world == 1
-        for own in kept:
-            partner = partners(own, self.generator, None if whole else batch.shard)
+        kept, inputs, targets = self.sets[:, index], [], []
+        shard = None if batch.shard.world == 1 else batch.shard
+        for in_set in kept:
+            partner = partners(in_set, self.generator, shard)
             lam = draw_lambda(self.alpha, self.generator)
-            shown.append(mix(x, x[partner], lam))
-            wanted.append(mix(target, target[partner], lam))
-        logits = model(*shown)
+            inputs.append(mix(x, x[partner], lam))
+            targets.append(mix(target, target[partner], lam))
+        logits = model(*inputs)
         if logits.ndim != 3:
             raise ValueError("co-teaching trains two models: call model.train() first")
-        values = self.criterion(logits, torch.stack(wanted))  # (2, B, K)
-        share = len(x) / kept.sum(1).clamp(min=1)  # from the mean over the batch to that over a set
+        values = self.criterion(logits, torch.stack(targets))  # (2, B, K)
+        share = len(x) / kept.sum(1).clamp(min=1)  # turns the batch mean into a set mean
         weight = (kept * share[:, None]).to(values)[..., None]
         return self.reduce(weight[0] * values[0]) + self.reduce(weight[1] * values[1])
 
     def end_epoch(self, *confidence: Tensor) -> dict[str, float]:
-        """Renew each peer's set by what the other says; count the rows kept."""
+        """Update each peer's set by the other's losses; log the share of rows kept."""
         if not self.request().passes:
             return super().end_epoch()
         table, (rows, classes) = self.table, self.table.shape
-        of_a, of_b = self.checked(confidence, 2)
+        by_peer = self.checked(confidence, 2)[:2]
         facts = super().end_epoch()
-        each = [label_loss(table.given, seen).mean(1) for seen in (of_a, of_b)]
-        losses = torch.stack(each, 1)  # N×2: under a, under b
+        losses = torch.stack([label_loss(table.given, each).mean(1) for each in by_peer], 1)  # N×2
         ones = torch.ones_like(losses)
         mixtures = fit_losses(
             ones, losses, fit=self.mixture, fewest=self.fewest, separation=self.separation
         )
         clean = mixtures.posterior(ones, losses)
-        self.sets = (clean > 0.5).T.flip(0)  # each has what the other holds to be clean
+        self.sets = (clean > 0.5).T.flip(0)  # each trains on what the other finds clean
         small = self.sets.sum(1) < 2 * self.size
         self.sets = self.sets | small[:, None]
 

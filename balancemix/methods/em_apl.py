@@ -1,21 +1,21 @@
 """EM-APL (Zhou et al., ECCV 2022): acknowledge the unknown, for few given positives.
 
-Idea: of a label that is not given as positive nothing is known, so the model is asked to be unsure
-of it (EM, entropy maximisation). Most unknowns are negative: after a warm-up, the least confident
-of each class become, an equal number each epoch, soft negatives at what the model said (APL,
-asymmetric pseudo-labels).
+Idea: a label that is not given as positive is unknown, so the model is trained to be unsure of it
+(EM, entropy maximisation). Most unknowns are negative: after a warm-up, in each epoch an equal
+number of each class's least confident unknowns become soft negatives, at the model's confidence
+(APL, asymmetric pseudo-labels).
 
     given positive −log p;  unknown −a·H(p);  pseudo-negative b·BCE(p, s),  s = p when it was chosen
 
 Fields: `entropy`, a above, and `pseudo`, b above: 0.1 and 0.9 on COCO, 0.2 and 0.02 on VOC.
-`share` of each class's unknowns to become pseudo-negatives. `warmup`, epochs before the first;
+`share` of each class's unknowns that become pseudo-negatives. `warmup`, epochs before the first;
 None is half of all. `strength`: 1 is EM-APL, 0 is BCE, between is a blend of both. `alpha` of
-Mixup, which mixes the losses of the two rows; for BCE that is the same as to mix the labels.
+Mixup, which mixes the losses of the two rows; for BCE that equals mixing the labels.
 Cost: that of BCE and, after the warm-up, a forward pass over the data each epoch.
 BCE where strength = alpha = 0.
 
-In the table unknowns are IGNORED, pseudo-negatives ABSENT with s for a target; b is not in it.
-Departure: their logarithm of p + 1e-5 is exact here, and nothing is stopped early.
+In the table unknowns are IGNORED and pseudo-negatives ABSENT with target s; b is not in the table.
+Departure: the authors take the logarithm of p + 1e-5, here it is exact; no early stopping.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class EMAPL(Method):
             require(0, math.inf, warmup=self.warmup)
 
     def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
-        """Begin with every label unknown that is not a given positive."""
+        """Start with every label unknown that is not a given positive."""
         super().start(given, epochs, seed)
         self.warm = epochs // 2 if self.warmup is None else self.warmup
         positive = self.table.given > 0
@@ -72,28 +72,28 @@ class EMAPL(Method):
         return self
 
     def request(self) -> Request:
-        """Ask for confidence from the end of the warm-up on, while an epoch is left to learn in."""
+        """Ask for confidence from the end of the warm-up, while an epoch is left to use it in."""
         return Request(passes=(0,) if self.warm <= self.epoch + 1 < self.epochs else ())
 
     def batch_loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Weigh each side of a label, and its entropy, by what the mixed rows know of it."""
+        """Weight both sides of each label, and its entropy, by what is known of the mixed rows."""
         target, weight = self.table.rows(batch.index, batch.x.device)
         status = self.table.status[batch.index.cpu()].to(batch.x.device)
         given, unknown = (status == Status.CLEAN).to(target), 1 - weight
         weight = torch.where(status == Status.ABSENT, self.pseudo, weight)
-        # Each loss is linear in these, so that their mix is the mix of the losses.
+        # Each loss is linear in these, so mixing them mixes the losses.
         known = torch.stack([given, weight * target, weight * (1 - target), unknown], 1)
         x, known = self.mixed(batch, batch.x, known)
         given, positive, negative, unknown = known.unbind(1)
         logits = model(x)
         present, absent = losses.sides(logits)
-        own = positive * present + negative * absent
-        own = own - self.entropy * unknown * losses.entropy(logits)
-        plain = given * present + (1 - given) * absent
-        return self.reduce(torch.lerp(plain, own, self.strength))
+        em_apl = positive * present + negative * absent
+        em_apl = em_apl - self.entropy * unknown * losses.entropy(logits)
+        bce = given * present + (1 - given) * absent
+        return self.reduce(torch.lerp(bce, em_apl, self.strength))
 
     def end_epoch(self, *confidence: Tensor) -> dict[str, float]:
-        """Give the least confident unknowns a soft label."""
+        """Give the least confident unknowns a soft negative label."""
         table = self.table
         unknown = table.status == Status.IGNORED
         if self.request().passes:

@@ -1,26 +1,25 @@
 """Large loss matters (Kim et al., CVPR 2022): LL-R, LL-Ct and LL-Cp, for missing labels.
 
 Idea: given positives are right, given negatives are only "unobserved". The unobserved labels of
-largest loss are likely missing positives, more of them the longer one trains: they are rejected
-(LL-R), taken for positives in this step (LL-Ct), or for good (LL-Cp).
+largest loss are probably missing positives, more of them the longer training lasts: they are
+rejected (LL-R), made positive in this step (LL-Ct), or for good (LL-Cp).
 
     k = ⌈B·K·(t − 1)·Δ/100⌉ labels of a batch in epoch t = 1, 2, …; LL-Cp: ⌈B·K·Δ/100⌉ from t = 2
     loss of those at or above the k-th largest: 0 (LL-R) or −log p (LL-Ct, LL-Cp)
 
 Fields: `delta`, Δ above, in percent; by default 2 / epochs, so that about 2 % of the labels are
-modified in the end whatever the number of epochs, as in BalanceMix's comparison (0.1 for 20, 0.04
-for 50). `alpha` of Mixup; a mixed label is unobserved where it is so in both rows.
+modified at the end whatever the number of epochs, as in BalanceMix's comparison (0.1 for 20, 0.04
+for 50). `alpha` of Mixup; a mixed label is unobserved where it is unobserved in both rows.
 Cost: that of BCE. BCE where delta = 0 and alpha = 0.
 
-The k largest are found in each process's share of a batch.
+Each process selects the k largest of its own part of a batch.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -32,9 +31,9 @@ from balancemix.methods.base import Batch, Method, require
 
 
 def largest(values: Tensor, unobserved: Tensor, count: int) -> Tensor:
-    """Mark the `count` largest losses among the unobserved, and what equals the last of them.
+    """Mark the `count` largest losses among the unobserved, and those equal to the last of them.
 
-    A loss of 0 is never marked, however many are asked for.
+    A loss of 0 is never marked.
 
     >>> largest(torch.tensor([[3.0, 2.0, 1.0]]), torch.tensor([[False, True, True]]), 1)
     tensor([[False,  True, False]])
@@ -48,7 +47,7 @@ def largest(values: Tensor, unobserved: Tensor, count: int) -> Tensor:
 
 @dataclass(kw_only=True)
 class LLR(Method):
-    """Reject large losses; `delta` in percent of the labels an epoch."""
+    """Reject large losses; `delta` is in percent of the labels for each epoch."""
 
     alpha: float = 4.0
     delta: float | None = None
@@ -64,7 +63,7 @@ class LLR(Method):
 
     @property
     def rate(self) -> float:
-        """What share of the labels is modified in this epoch."""
+        """The share of the labels to modify in this epoch."""
         return self.epoch * self.step
 
     def criterion(self, logits: Tensor, target: Tensor) -> Tensor:
@@ -74,17 +73,17 @@ class LLR(Method):
 
     def large(self, values: Tensor, target: Tensor) -> Tensor:
         """Mark this batch's labels to modify."""
-        # A product such as 1000 · 0.003 may come out just above the whole number that it is.
+        # A product such as 1000 · 0.003 may come out just above the integer.
         count = math.ceil(values.numel() * self.rate - 1e-9)
         return largest(values.detach(), target == 0, count)
 
 
 @dataclass(kw_only=True)
 class LLCt(LLR):
-    """Take labels of large loss for positives, in this step alone."""
+    """Make labels of large loss positive, in this step only."""
 
     def criterion(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Compute BCE, of a positive where the loss is large."""
+        """Compute BCE, with a positive target where the loss is large."""
         values = losses.bce(logits, target)
         present = losses.bce(logits, torch.ones_like(target))
         return torch.where(self.large(values, target), present, values)
@@ -92,26 +91,28 @@ class LLCt(LLR):
 
 @dataclass(kw_only=True)
 class LLCp(LLCt):
-    """Take labels of large loss for positives, and keep those above the k-th so in the table.
+    """Make labels of large loss positive, and keep those above the k-th positive in the table.
 
-    With Mixup the label belongs to the larger of the two rows. Departure: the table is written to
-    at the end of an epoch. Each row is dealt once an epoch, so that no batch sees the difference,
-    and all processes then hold the same table.
+    With Mixup the label belongs to the row with the larger share. Departure: the table is written
+    at the end of the epoch. No batch sees the difference, as each row comes once in an epoch, and
+    all processes then hold the same table.
     """
 
+    KEEPS = ("corrected",)
+
     def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
-        """Begin with no label corrected."""
+        """Start with no label corrected."""
         super().start(given, epochs, seed)
-        self.corrected: list[Tensor] = []  # row and class of this epoch's corrections, each 2×n
+        self.corrected: list[Tensor] = []  # rows and classes corrected by each step, 2×n
         return self
 
     @property
     def rate(self) -> float:
-        """The same share in every epoch but the first: corrections add up."""
+        """The same share in every epoch but the first, since corrections add up."""
         return self.step if self.epoch else 0.0
 
     def batch_loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Correct large losses of the mixed batch, and remember whose they were."""
+        """Correct large losses of the mixed batch, and remember their rows and classes."""
         target, weight = self.table.rows(batch.index, batch.x.device)
         x, target = self.mixed(batch, batch.x, target)
         logits = model(x)
@@ -119,7 +120,8 @@ class LLCp(LLCt):
         large = self.large(values, target)
         least = values.detach().where(large, torch.inf).amin()
         place, label = (large & (values > least)).nonzero().cpu().T
-        self.corrected.append(torch.stack([batch.index.cpu()[place], label]))
+        # A new list: a checkpoint may hold the old one.
+        self.corrected = [*self.corrected, torch.stack([batch.index.cpu()[place], label])]
         present = losses.bce(logits, torch.ones_like(target))
         return self.reduce(weight * torch.where(large, present, values))
 
@@ -134,8 +136,3 @@ class LLCp(LLCt):
         table.write(slice(None), table.status.masked_fill(missing, Status.PRESENT))
         facts["flipped"] = table.shares()["flipped"]
         return facts
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Go on where `state_dict` was taken, at the beginning of an epoch."""
-        self.corrected = []
-        return super().load_state_dict(state)

@@ -1,8 +1,8 @@
 """Element-wise losses: B×K logits and targets in, B×K losses out.
 
-Every loss of a label is written by its two sides, −log p and −log(1 − p), each with its share of
-the target. So a target may be soft (Mixup's is), and a loss that has BCE as a special case equals
-it to the last bit. Half precision is computed in float32.
+Every loss is written by its two sides, −log p and −log(1 − p), each multiplied by its share of the
+target. So targets may be soft, as Mixup's are, and a loss that has BCE as a special case equals it
+to the last bit. Half precision is computed in float32.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def bce(logits: Tensor, target: Tensor) -> Tensor:
 
 
 def sides(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute −log p and −log(1 − p): what a present label costs, and what an absent one.
+    """Compute −log p and −log(1 − p): the loss of a present label, and of an absent one.
 
     >>> sides(torch.tensor([1.0]))
     (tensor([0.3133]), tensor([1.3133]))
@@ -38,7 +38,7 @@ def focal(logits: Tensor, target: Tensor, gamma: float = 2.0) -> Tensor:
     tensor([[0.1733, 0.1733]])
     """
     present, absent = sides(logits)
-    # (1 − p)^γ is exp(−γ·absent), which has a gradient even where p is 0 or 1 to a float.
+    # (1 − p)^γ is exp(−γ·absent), which has a gradient even where p rounds to 0 or 1.
     positive, negative = (-gamma * absent).exp() * present, (-gamma * present).exp() * absent
     return target * positive + (1 - target) * negative
 
@@ -51,9 +51,9 @@ def asl(
     clip: float = 0.05,
     detach: bool = True,
 ) -> Tensor:
-    """Asymmetric loss: a focal loss with a γ for each side, free for absent labels with p < clip.
+    """Asymmetric loss: a focal loss with a γ for each side, 0 for absent labels with p < clip.
 
-    `detach` keeps gradients out of the focusing weights, as its authors train it.
+    `detach` keeps gradients out of the focusing weights, as the authors do.
 
     >>> asl(torch.tensor([[-4.0, 0.0]]), torch.zeros(1, 2))
     tensor([[0.0000, 0.0245]])
@@ -63,11 +63,11 @@ def asl(
     if clip > 0:
         shifted = (widened(logits).sigmoid() - clip).clamp(min=0)  # no gradient below the clip
         negative_weight, absent = shifted**gamma_negative, -torch.log1p(-shifted)
-    else:  # without the shift, p may be 1 to a float, and only the logits know the logarithm
+    else:  # without the shift p may round to 1; only the logits give its logarithm
         negative_weight = (-gamma_negative * present).exp()
     if detach:
         positive_weight, negative_weight = positive_weight.detach(), negative_weight.detach()
-    # Departure: the published code makes one weight of a soft target's two sides, which is neither.
+    # Departure: the published code computes one weight from both sides of a soft target.
     return target * positive_weight * present + (1 - target) * negative_weight * absent
 
 
@@ -91,7 +91,7 @@ def hill(
 def splc(
     logits: Tensor, target: Tensor, tau: float = 0.6, margin: float = 1.0, gamma: float = 2.0
 ) -> Tensor:
-    """Focal loss that takes absent labels with p > tau for present, and a margin off present ones.
+    """Focal loss that counts absent labels with p > tau as present; present ones have a margin.
 
     At tau = 1 no label is corrected. A corrected label has no margin.
 
@@ -106,7 +106,7 @@ def splc(
 
 
 def entropy(logits: Tensor) -> Tensor:
-    """Entropy of the prediction: what BCE expects to be if the model is right.
+    """Entropy of the prediction: the BCE to expect if the model is right.
 
     >>> entropy(torch.tensor([[0.0, 9.0]]))
     tensor([[0.6931, 0.0012]])
@@ -117,5 +117,5 @@ def entropy(logits: Tensor) -> Tensor:
 
 
 def widened(logits: Tensor) -> Tensor:
-    """Leave half precision for float32; float64 stays."""
+    """Convert half precision to float32; float64 stays."""
     return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits

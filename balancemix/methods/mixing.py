@@ -16,7 +16,7 @@ def draw_lambda(
 ) -> Tensor:
     """Draw λ = max(λ', 1 − λ'), λ' ~ Beta(α, α), once or for each of `pairs`; α = 0 gives 1.
 
-    Of a part of a batch, all pairs of the batch are drawn for and the part's returned.
+    For a shard, λ is drawn for all pairs of the batch and the shard's are returned.
 
     >>> draw_lambda(0.0, torch.Generator())
     tensor([1.])
@@ -25,9 +25,9 @@ def draw_lambda(
         raise ValueError(f"alpha must not be negative, it is {alpha}")
     if isinstance(pairs, Shard):
         return pairs.take(draw_lambda(alpha, generator, pairs.total, dtype))
-    if alpha < 0.01:  # λ' is 0 or 1, to the precision of a float
+    if alpha < 0.01:  # λ' rounds to 0 or 1
         return torch.ones(pairs, dtype=dtype)
-    # A Beta variable is a share of two Gamma variables; torch draws those from a generator.
+    # Beta is a ratio of Gamma variables, which torch can draw from a generator.
     shape = torch.full((2, pairs), alpha, dtype=torch.float64)
     first, second = torch._standard_gamma(shape, generator=generator)
     lam = first / (first + second)
@@ -35,7 +35,7 @@ def draw_lambda(
 
 
 def mix(first: Tensor, second: Tensor, lam: Tensor) -> Tensor:
-    """Blend two batches, λ of the first and 1 − λ of the second; λ is one number or one a row.
+    """Mix two batches, λ of the first and 1 − λ of the second; λ is one number or one for each row.
 
     >>> mix(torch.ones(2, 3), torch.zeros(2, 3), torch.tensor([0.75, 0.5]))[:, 0]
     tensor([0.7500, 0.5000])

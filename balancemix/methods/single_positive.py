@@ -1,12 +1,12 @@
 """AN-LS, EPR and ROLE (Cole et al., CVPR 2021): learning from few given positives.
 
-Given positives are right; what else is given as 0 is unknown.
+Given positives are right; every label given as 0 is unknown.
 
 AN-LS: assume unknowns negative, and smooth all labels:  BCE(p, (1 − ε)·y + ε·(1 − y)).
-EPR: learn from positives alone, and hold the number of predicted positives of an image, on
-average over the batch, at the expected k:
+EPR: learn from positives only, and keep the mean number of predicted positives of an image at the
+expected k:
     y·(−log p) + R(p),  R(p) = ((mean over rows of Σ p − k) / K)²
-ROLE: besides, learn a label g for each entry of the N×K matrix; g and the model teach each other:
+ROLE: also learn a label g for each entry of the N×K matrix; g and the model teach each other:
     of the model   ½·[y·(−log p) + BCE(p, g) + R(p)],  g held fixed
     of the matrix  ½·[y·(−log g) + BCE(g, p) + R(g)],  p held fixed
 
@@ -16,9 +16,9 @@ Fields: `smoothing`, ε above. `expected`, k above; by default the mean number o
 Cost: that of BCE; ROLE's also a forward pass over the data each epoch and an N×K matrix.
 BCE, with alpha = 0: AN-LS at smoothing = 0, EPR and ROLE at strength = 0.
 
-Departure: the authors give EPR and ROLE the true k of their data sets (VOC 1.5), which nobody with
-missing labels knows; set `expected` to do as they do. Their logarithm of p + 1e-5 is exact here.
-R is that of each process's share of a batch.
+Departure: the authors give EPR and ROLE the true k of their data sets (VOC 1.5), which is unknown
+where labels are missing; set `expected` to do the same. They take the logarithm of p + 1e-5, here
+it is exact. With several processes R is computed from each one's part of the batch.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from balancemix.methods.base import Batch, Method, Request, require
 
 
 def surplus(confidence: Tensor, expected: float) -> Tensor:
-    """Compute by how many positives a row, as a share of K, the predicted exceed the expected.
+    """Compute the predicted minus the expected number of positives of a row, divided by K.
 
     >>> surplus(torch.tensor([[0.5, 0.5], [1.0, 1.0]]), 1.0)
     tensor(0.2500)
@@ -47,7 +47,7 @@ def surplus(confidence: Tensor, expected: float) -> Tensor:
 def label_step(
     logits: Tensor, given: Tensor, confidence: Tensor, expected: float, rate: float
 ) -> Tensor:
-    """Move the logits of N×K labels g by `rate` down ROLE's loss of the matrix, summed over it.
+    """Step the logits of N×K labels g down the gradient of ROLE's loss of the matrix.
 
     >>> label_step(torch.zeros(1, 2), torch.tensor([[1, 0]]), torch.tensor([[0.5, 0.1]]), 1.0, 1.0)
     tensor([[ 0.2500, -0.2000]])
@@ -59,7 +59,7 @@ def label_step(
 
 @dataclass(kw_only=True)
 class ANLS(Method):
-    """`smoothing`: the share that each label gives to its opposite."""
+    """`smoothing`: the share of each label that goes to its opposite."""
 
     alpha: float = 4.0
     smoothing: float = 0.1
@@ -74,7 +74,7 @@ class ANLS(Method):
 
 @dataclass(kw_only=True)
 class EPR(Method):
-    """`expected`: positives an image; None, as many as are given. `strength`: from BCE (0) to 1."""
+    """`expected`: positives of an image; None: the mean given. `strength`: BCE (0) to EPR (1)."""
 
     KEEPS: ClassVar[tuple[str, ...]] = ("positives",)
     alpha: float = 4.0
@@ -87,17 +87,18 @@ class EPR(Method):
             require(0, math.inf, expected=self.expected)
 
     def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
-        """Count the positives, unless told how many to expect."""
+        """Count the positives, unless `expected` is set."""
         super().start(given, epochs, seed)
-        counted = float(self.table.given.sum()) / max(len(given), 1)
-        self.positives = counted if self.expected is None else self.expected
+        mean = float(self.table.given.sum()) / max(len(given), 1)
+        self.positives = mean if self.expected is None else self.expected
         return self
 
     def criterion(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Compare positives, and add to every label the surplus that they share."""
+        """Compute the loss of positives, and add the batch's R to every label."""
         present, absent = losses.sides(logits)
-        own = target * present + self.regulariser(logits)
-        return torch.lerp(target * present + (1 - target) * absent, own, self.strength)
+        epr = target * present + self.regulariser(logits)
+        bce = target * present + (1 - target) * absent
+        return torch.lerp(bce, epr, self.strength)
 
     def regulariser(self, logits: Tensor) -> Tensor:
         """Compute R of a batch."""
@@ -106,11 +107,11 @@ class EPR(Method):
 
 @dataclass(kw_only=True)
 class ROLE(EPR):
-    """`rate`: how far a label's logit follows; beyond 4 it may overshoot.
+    """`rate`: the step size of a label's logit; above 4 it may overshoot.
 
     Departure: the matrix steps once an epoch, down its loss on the whole data by plain gradient
-    descent, rather than in each batch by the model's Adam at ten times its rate. Each label steps
-    as often so, never sees a mixed image, and is the same in all processes.
+    descent, rather than in each batch by the model's Adam at ten times its rate. Each label still
+    steps once an epoch, never sees a mixed image, and is the same in all processes.
     """
 
     KEEPS = ("positives", "matrix")
@@ -121,7 +122,7 @@ class ROLE(EPR):
         require(0, math.inf, rate=self.rate)
 
     def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
-        """Begin with given positives all but sure, and unknown labels drawn from 0.4 to 0.6."""
+        """Start with given positives at 0.995, and unknown labels drawn from 0.4 to 0.6."""
         super().start(given, epochs, seed)
         unsure, sure = math.log(0.6 / 0.4), math.log(0.995 / 0.005)
         drawn = unsure * (2 * torch.rand(given.shape, generator=self.generator) - 1)
@@ -129,7 +130,7 @@ class ROLE(EPR):
         return self
 
     def request(self) -> Request:
-        """Ask for the plain confidence in every epoch: the matrix learns from it."""
+        """Ask for plain confidence in every epoch: the matrix learns from it."""
         return Request(passes=(0,))
 
     def batch_loss(self, model: nn.Module, batch: Batch) -> Tensor:
@@ -141,9 +142,9 @@ class ROLE(EPR):
         logits = model(x)
         present, absent = losses.sides(logits)
         cross = estimate * present + (1 - estimate) * absent
-        own = (given * present + cross + self.regulariser(logits)) / 2
-        plain = given * present + (1 - given) * absent
-        return self.reduce(torch.lerp(plain, own, self.strength))
+        role = (given * present + cross + self.regulariser(logits)) / 2
+        bce = given * present + (1 - given) * absent
+        return self.reduce(torch.lerp(bce, role, self.strength))
 
     def end_epoch(self, *confidence: Tensor) -> dict[str, float]:
         """Step the matrix."""
@@ -154,7 +155,7 @@ class ROLE(EPR):
         return facts
 
     def _estimate(self, matrix: Tensor) -> None:
-        """Keep the logits, and show them as the table's targets."""
+        """Keep the logits, and make them the table's targets."""
         self.matrix, self.table.soft = matrix, matrix.sigmoid().half()
         estimated = torch.where(matrix > 0, Status.PRESENT, Status.ABSENT)
         self.table.write(slice(None), estimated.masked_fill(self.table.given > 0, Status.CLEAN))

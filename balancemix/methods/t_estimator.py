@@ -1,24 +1,24 @@
 """T-estimator (Li et al., NeurIPS 2022): noise rates from label correlations, then re-weighting.
 
-Idea: train for a while; take the labels of small loss for right ones; with them solve for each
-class's rates ρ0 = Pr(given 1 | true 0) and ρ1 = Pr(given 0 | true 1) (see `noise_rates`); then go
-on with each label weighted so that the loss is, on average, that of true labels:
+Idea: train for a while; assume that labels of small loss are right; with them solve for each
+class's rates ρ0 = Pr(given 1 | true 0) and ρ1 = Pr(given 0 | true 1) (see `noise_rates`); then
+continue with each label weighted so that the loss is, on average, that of true labels:
 
     loss = Σ_k w_k · BCE(x, y_k),   w = Pr(y | x) / Pr(given y | x), a constant in each step
 
-With Mixup both labels have a weight of their own: λ·w_a·BCE(z, y_a) + (1 − λ)·w_b·BCE(z, y_b).
+With Mixup each of the two labels has its weight: λ·w_a·BCE(z, y_a) + (1 − λ)·w_b·BCE(z, y_b).
 
-Fields: `alpha` (of Mixup, in both parts; 0 is none), `reweight` (off, it is Mixup), `warmup` (the
+Fields: `alpha` (of Mixup, in both phases; 0 is none), `reweight` (off, it is Mixup), `warmup` (the
 epochs before the estimate; None is a fifth, at least one), `one_sided` and `fewest` (see
-`estimate_noise_rates`). The label table says which labels the estimate rests on; their weights are
-of each step, not of the table.
+`estimate_noise_rates`). The label table shows which labels the estimate uses; the weights w change
+in each step and are not in the table.
 
 Cost: that of BCE, and a forward pass over the data in each of the warm-up's last five epochs. BCE
 with `reweight` off and `alpha` 0.
 
-Departure: the paper holds rows out and takes the warm-up's epoch of least loss on them; methods see
-no validation data here, and the last epoch is taken. Departure: training goes on with the same
-weights, optimiser and schedule, as for every method, instead of from that epoch and afresh.
+Departure: the paper holds rows out and uses the warm-up's epoch of least loss on them; methods see
+no validation data here, so the last epoch is used. Departure: training continues with the same
+weights, optimiser and schedule, as for every method, instead of starting over from that epoch.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ from balancemix.labels.table import Status
 from balancemix.methods.base import Batch, Method, Request, require, warm_epochs
 from balancemix.methods.mixing import draw_lambda, mix
 
-_REMEMBERED = 5  # epochs whose losses are averaged
+_AVERAGED = 5  # epochs over which losses are averaged
 
 
 @dataclass(kw_only=True)
 class TEstimator(Method):
     """See the module's docstring."""
 
-    KEEPS = ("warm", "remembered", "rates")
+    KEEPS = ("warm", "losses", "rates")
     alpha: float = 4.0
     reweight: bool = True
     warmup: int | None = None
@@ -62,20 +62,20 @@ class TEstimator(Method):
         require(1, math.inf, warmup=1 if self.warmup is None else self.warmup, fewest=self.fewest)
 
     def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
-        """Begin without rates."""
+        """Start without rates."""
         super().start(given, epochs, seed)
         self.warm = warm_epochs(self.warmup, epochs)
-        self.remembered = torch.zeros(given.shape)  # losses, summed over epochs
+        self.losses = torch.zeros(given.shape)  # N×K, summed over epochs
         self.rates: NoiseRates | None = None
         return self
 
     def request(self) -> Request:
-        """Ask for the plain confidence in the last epochs of the warm-up."""
-        remembered = self.reweight and self.warm - _REMEMBERED <= self.epoch < self.warm
-        return Request(passes=(0,) if remembered else ())
+        """Ask for plain confidence in the last epochs of the warm-up."""
+        averaged = self.reweight and self.warm - _AVERAGED <= self.epoch < self.warm
+        return Request(passes=(0,) if averaged else ())
 
     def batch_loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Mix the batch, and weight the labels of both rows of a pair by the rates."""
+        """Mix the batch, and weight the labels of both rows of each pair by the rates."""
         if self.rates is None:
             return super().batch_loss(model, batch)
         x = batch.x
@@ -85,28 +85,28 @@ class TEstimator(Method):
         logits = model(mix(x, x[partner], lam))
         confidence = logits.detach().float().sigmoid()
         rates = self.rates.rho0.to(confidence), self.rates.rho1.to(confidence)
-        own, others = (
+        first, second = (
             importance(labels, confidence, *rates) * self.criterion(logits, labels)
             for labels in (target, target[partner])
         )
-        return self.reduce(mix(own, others, lam))
+        return self.reduce(mix(first, second, lam))
 
     def end_epoch(self, *confidence: Tensor) -> dict[str, float]:
-        """Remember the losses; at the end of the warm-up estimate the rates and log them."""
+        """Add up the losses; at the end of the warm-up estimate the rates and log them."""
         if not self.request().passes:
             return super().end_epoch()
         given, table = self.table.given, self.table
         plain, facts = self.checked(confidence)[0], super().end_epoch()
-        self.remembered = self.remembered + scaled_losses(given, plain)
+        self.losses = self.losses + scaled_losses(given, plain)
         if self.epoch < self.warm:
             return facts
-        clean = pick(given, self.remembered / min(self.warm, _REMEMBERED))
+        clean = pick(given, self.losses / min(self.warm, _AVERAGED))
         if self.one_sided is not None:
             clean = clean.masked_fill(given == (self.one_sided == "positives"), 1.0)
-        held = clean > 0.5
-        table.write(slice(None), torch.where(held, Status.CLEAN, Status.AMBIGUOUS), clean)
+        selected = clean > 0.5
+        table.write(slice(None), torch.where(selected, Status.CLEAN, Status.AMBIGUOUS), clean)
         self.rates = estimate_noise_rates(
-            given, plain, held, one_sided=self.one_sided, fewest=self.fewest
+            given, plain, selected, one_sided=self.one_sided, fewest=self.fewest
         )
         facts |= {"rho0": float(self.rates.rho0.mean()), "rho1": float(self.rates.rho1.mean())}
         ways = Counter(self.rates.how)

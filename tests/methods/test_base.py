@@ -22,7 +22,7 @@ def test_a_method_that_overrides_loss_is_told_what_to_override():
         def loss(self, model, x, index):
             return super().loss(model, x, index)
 
-    with pytest.raises(InputError, match=r"Old\.loss: is final; override batch_loss"):
+    with pytest.raises(InputError, match=r"Old\.loss is final; override batch_loss"):
         Old().start(make_data()[1], 1)
 
 

@@ -75,7 +75,7 @@ def test_confidence_is_wanted_in_the_last_five_epochs_of_the_warm_up():
     assert ["rho0" in line for line in facts] == [epoch == 6 for epoch in range(10)]
     ways = ("rates_bilinear", "rates_fallback", "rates_not_enough_data")
     assert sum(facts[6].get(way, 0) for way in ways) == K
-    assert method.remembered.max() <= 5
+    assert method.losses.max() <= 5
 
 
 @pytest.mark.parametrize(("warmup", "epochs", "warm"), [(None, 50, 10), (None, 3, 1), (4, 50, 4)])
