@@ -1,9 +1,10 @@
-"""The report of a bench: its tables, pentagons, and the curves of each data and noise."""
+"""The page of a bench: its tables, pentagons, and the curves of each data and noise."""
 
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from balancemix.bench.layouts import by_category, make_tables
 from balancemix.bench.plan import BenchPlan, Variant, data_slug, distinct, jobs, read_bench, slug
@@ -13,45 +14,28 @@ from balancemix.errors import InputError
 from balancemix.report.figures.curves import learning
 from balancemix.report.figures.pentagon import pentagons
 from balancemix.report.figures.style import Line, colours
-from balancemix.report.page import (
-    SCORES,
-    BenchTable,
-    Code,
-    Commands,
-    Drawing,
-    Folded,
-    Grid,
-    Page,
-    Section,
-    scores,
-)
+from balancemix.report.page import Drawing, Page, scores
 
-NO_RANKS = (
-    "Nothing to rank: that takes two methods that have run under every noise of the plan, and "
-    "noises of three perspectives."
-)
 FEW = 8  # curves that colours tell apart
 COLOURED = 6  # of more than that
 
 
 def make_page(path: Path) -> Page:
-    """Make the page."""
+    """Draw the figures and collect the tables; bench.html has the text around them."""
     results = read(path)
     plan = results.plan
-    tables = sorted(make_tables(results), key=lambda table: not table.visible)
-    note = (
-        "Mean ± standard error over the seeds that have ended; the best of a column is bold, the "
-        "second underlined, and a dash is what has not run."
-    )
-    sections = (
-        Section("Tables", note, *map(BenchTable, tables)),
-        Section("Ranks", *(tuple(ranked(results)) or (NO_RANKS,))),
-        Section("Learning", *learned(results)),
-        _runs(results),
-        Section("Settings", Folded("bench.json", [Code(_json(plan))])),
-        _commands(path, plan),
-    )
-    return Page(f"Benchmark {path.resolve().name}", _lead(results), sections)
+    counted = {"method": len(plan.methods), "noise": len(plan.noises), "seed": len(plan.seeds)}
+    facts = {
+        "ended": len({line.path for line in results.lines}),
+        "counts": [f"{count} {name}{'s' * (count != 1)}" for name, count in counted.items()],
+        "data": [data_slug(data) for data in plan.data],
+        "tables": sorted(make_tables(results), key=lambda table: not table.visible),
+        "runs": _runs(results),
+        "plan": json.dumps(plan.tree(), indent=2, ensure_ascii=False),
+        "calls": _commands(path, plan),
+    }
+    drawings = [*ranked(results), *learned(results)]
+    return Page("bench", f"Benchmark {path.resolve().name}", drawings, facts)
 
 
 def read(path: Path) -> Results:
@@ -135,38 +119,30 @@ def row_lines(rows: Sequence[Variant]) -> dict[str, Line]:
     return {row.label: lines[key] for row, key in zip(rows, keys, strict=True)}
 
 
-def _lead(results: Results) -> str:
-    plan, planned = results.plan, distinct(jobs(results.plan))
-    ended = len({line.path for line in results.lines})
-    counted = {"method": len(plan.methods), "noise": len(plan.noises), "seed": len(plan.seeds)}
-    counts = [f"{count} {name}{'s' * (count != 1)}" for name, count in counted.items()]
-    where = ", ".join(map(data_slug, plan.data))
-    return f"{ended} of {len(planned)} runs have ended: {', '.join(counts)}; data {where}."
-
-
-def _runs(results: Results) -> Section:
+def _runs(results: Results) -> list[dict[str, Any]]:
+    """List all runs of the plan; those that have not ended lack their numbers."""
     ended = {line.path.name: line.metrics for line in results.lines}
-    rows: list[list[object]] = []
+    nothing = dict.fromkeys(scores(results.lines[0].metrics))
+    records = []
     for job in distinct(jobs(results.plan)):
         metrics = ended.get(job.name)
-        measured = scores(metrics) if metrics else [None] * len(SCORES)
-        seconds = metrics["seconds_per_epoch"] if metrics else None
-        facts = (job.name, job.variant.label, job.noise, job.seed)
-        rows.append([*facts, *measured, seconds])
-    header = ("run", "method", "noise", "seed", *SCORES, "s an epoch")
-    return Section("Runs", Grid(header, rows, text=(0, 1, 2), sortable=True))
+        records.append(
+            {
+                "run": job.name,
+                "method": job.variant.label,
+                "noise": job.noise,
+                "seed": job.seed,
+                **(scores(metrics) if metrics else nothing),
+                "s an epoch": metrics["seconds_per_epoch"] if metrics else None,
+            }
+        )
+    return records
 
 
-def _json(plan: BenchPlan) -> str:
-    return json.dumps(plan.tree(), indent=2, ensure_ascii=False)
-
-
-def _commands(path: Path, plan: BenchPlan) -> Section:
+def _commands(path: Path, plan: BenchPlan) -> list[str]:
     data = "".join(f" --data {shlex.quote(each)}" for each in plan.data)
     seeds, folder = ",".join(map(str, plan.seeds)), shlex.quote(str(path))
-    calls = [
+    return [
         f"balancemix bench PLAN{data} --seeds {seeds} --out {folder}",
         f"balancemix report {folder}",
     ]
-    note = "PLAN is the file or the name of the plan above; runs that have ended are not repeated."
-    return Section("Commands", Commands(calls), note)

@@ -3,63 +3,47 @@
 import base64
 import io
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from balancemix.auditing.findings import Findings
 from balancemix.data.rows import Rows
 from balancemix.report.figures.curves import learning
-from balancemix.report.page import (
-    SCORES,
-    Card,
-    Commands,
-    Drawing,
-    Gallery,
-    Grid,
-    Page,
-    Section,
-    scores,
-)
+from balancemix.report.page import Drawing, Page, scores
 from balancemix.report.summary import Summary
 
 
 def make_page(summaries: Mapping[str, Summary], rows: Rows, commands: Sequence[str]) -> Page:
     """Compare methods by their runs, and show the last one's findings on its training rows."""
     last = list(summaries.values())[-1]
-    lead = (
-        f"{len(rows):,} strips of handwritten digits with wrong labels ({last.plan.noise}), scored "
-        "on clean labels of other digits."
-    )
-    lines = [(name, *scores(summary.metrics)) for name, summary in summaries.items()]
-    best = max(summaries, key=lambda name: summaries[name].metrics["last"]["mAP"])
+    curves = {name: [line["mAP"] for line in each.log] for name, each in summaries.items()}
     why = (
         "Plain training learns the right labels first and the wrong ones after: its score falls. "
         "BalanceMix doubts labels whose loss stays high, and keeps what it has learned."
     )
-    curves = {name: [line["mAP"] for line in each.log] for name, each in summaries.items()}
-    quality = last.quality
-    found = (
-        f"{quality['findings']:,} labels were called wrong; {quality['precision']:.1%} of these "
-        f"calls are right, and {quality['recall']:.1%} of the {quality['errors']:,} wrong labels "
-        "were found. The worst, each on its row:"
-    )
-    sections = (
-        Section("", Grid(("method", *SCORES), lines, best=[list(summaries).index(best)])),
-        Section("Learning", Drawing("learning", learning(curves), why)),
-        Section("Labels found wrong", found, gallery(rows, last.findings)),
-        Section("Do it again", Commands(commands)),
-    )
-    return Page("BalanceMix on noisy digits", lead, sections)
+    last_map = [summary.metrics["last"]["mAP"] for summary in summaries.values()]
+    facts = {
+        "rows": len(rows),
+        "noise": last.plan.noise,
+        "results": [{"method": name, **scores(each.metrics)} for name, each in summaries.items()],
+        "best": last_map.index(max(last_map)),
+        "quality": last.quality,
+        "cards": cards(rows, last.findings),
+        "calls": commands,
+    }
+    drawings = [Drawing("learning", learning(curves), why)]
+    return Page("demo", "BalanceMix on noisy digits", drawings, facts)
 
 
-def gallery(rows: Rows, findings: Findings, most: int = 24) -> Gallery:
+def cards(rows: Rows, findings: Findings, most: int = 24) -> list[dict[str, Any]]:
     """Show the rows with the worst findings, each with its labels and what is wrong with them."""
     problems: dict[int, dict[int, str]] = {}
     for finding in findings:
         if finding.row in problems or len(problems) < most:
             problems.setdefault(finding.row, {})[finding.column] = finding.kind
-    return Gallery([_card(rows, row, columns) for row, columns in problems.items()])
+    return [_card(rows, row, columns) for row, columns in problems.items()]
 
 
-def _card(rows: Rows, row: int, problems: Mapping[int, str]) -> Card:
+def _card(rows: Rows, row: int, problems: Mapping[int, str]) -> dict[str, Any]:
     labels = [
         (name, problems.get(k, ""))
         for k, name in enumerate(rows.classes)
@@ -69,7 +53,8 @@ def _card(rows: Rows, row: int, problems: Mapping[int, str]) -> Card:
     if rows.truth is not None:
         present = [name for k, name in enumerate(rows.classes) if rows.truth[row, k]]
         truth = f"truth: {', '.join(present)}"
-    return Card(rows.names[row], _data_uri(rows, row), labels, truth)
+    name, picture = rows.names[row], _data_uri(rows, row)
+    return {"name": name, "picture": picture, "labels": labels, "truth": truth}
 
 
 def _data_uri(rows: Rows, row: int) -> str:

@@ -1,29 +1,19 @@
-"""The report of one run: its plan, labels, curves, classes, mixtures and findings."""
+"""The page of one run: its plan, labels, curves, classes, mixtures and findings."""
 
 import json
+from collections.abc import Iterator
+from typing import Any
 
 from balancemix.auditing.findings import table_clean
 from balancemix.labels.classes import NAMES, imbalance
 from balancemix.report.figures import classes, curves, mixtures
 from balancemix.report.figures.frequency import by_frequency
-from balancemix.report.page import (
-    SCORES,
-    Choice,
-    Commands,
-    Drawing,
-    Folded,
-    Grid,
-    Page,
-    Section,
-    Select,
-    scores,
-)
+from balancemix.report.page import Drawing, Page, scores
 from balancemix.report.summary import Summary
 
 SIDES = {1: "positive", 0: "negative"}
 
-# What noise.json's rates are rates of.
-RATES = {
+RATES = {  # of noise.json, and what they are rates of
     "wrong": "wrong labels, of all",
     "false_positives": "wrong ones of the given positives",
     "false_negatives": "wrong ones of the given negatives",
@@ -42,145 +32,71 @@ QUALITY = {
     "target_accuracy": "of all targets, are right",
 }
 
+Record = dict[str, Any]  # a row of a table by its header
+
 
 def make_page(summary: Summary) -> Page:
-    """Make the page."""
-    plan = summary.plan
-    rows, columns = summary.given.shape
-    lead = (
-        f"{plan.data.path}: {rows:,} training rows, {columns} classes, noise {plan.noise}, "
-        f"seed {plan.seed}, {summary.metrics['epochs']} epochs."
-    )
-    sections = (
-        _results(summary),
-        _plan(summary),
-        _imbalance(summary),
-        _noise(summary),
-        _learning(summary),
-        _classes(summary),
-        _mixtures(summary),
-        _selection(summary),
-        _findings(summary),
-        Section("Commands", Commands(summary.commands())),
-    )
-    name = plan.data.path.rstrip("/").rsplit("/", 1)[-1]
-    return Page(f"{summary.method} on {name}", lead, sections)
+    """Draw the figures and collect the rows of the tables; run.html has the text around them."""
+    notable = {k: summary.classes[k] for k in summary.notable_classes()}
+    losses = {(k, side): _losses(summary, k, side) for k in notable for side in SIDES}
+    rates = summary.noise.get("measured") or summary.noise.get("realised", {})  # older runs
+    facts = {
+        "summary": summary,
+        "results": _results(summary.metrics),
+        "plan": _plan(summary),
+        "changed": [f"{key} {_setting(value)}" for key, value in summary.changed().items()],
+        "ratios": imbalance(summary.given if summary.truth is None else summary.truth),
+        "rates": [
+            {"share": what, "%": 100 * rates[key]} for key, what in RATES.items() if key in rates
+        ],
+        "classes": _classes(summary),
+        "notable": notable,
+        "sides": SIDES,
+        "losses": {chosen: drawing.name for chosen, drawing in losses.items()},
+        "mixtures_used": _mixtures_used(summary),
+        "selection": _selection(summary.metrics.get("selection", {})),
+        "findings": _findings(summary),
+    }
+    name = summary.plan.data.path.rstrip("/").rsplit("/", 1)[-1]
+    drawings = [*_drawings(summary), *losses.values()]
+    return Page("run", f"{summary.method} on {name}", drawings, facts)
 
 
-def _results(summary: Summary) -> Section:
-    last = summary.metrics["last"]
-    f1 = [key for key in ("CF1_mean", "OF1") if key in last]
-    header = (*SCORES, *(key.replace("_mean", "") for key in f1), "an epoch")
-    seconds = f"{summary.metrics['seconds_per_epoch']:.1f} s"
-    row = (*scores(summary.metrics), *(last[key] for key in f1), seconds)
-    best = summary.metrics["best"]["epoch"]
-    note = f"On the test rows, in percent; the best epoch was {best}."
-    return Section("Results", Grid(header, [row], text=()), note)
-
-
-def _plan(summary: Summary) -> Section:
-    grids = []
-    for name, content in summary.plan.tree().items():
-        lines = content.items() if isinstance(content, dict) else [(name, content)]
-        rows = [(key, _setting(value)) for key, value in lines]
-        grids.append(Grid(("setting", "value"), rows, text=(0, 1), title=name))
-    changed = ", ".join(f"{key} {_setting(value)}" for key, value in summary.changed().items())
-    note = f"Other than the defaults: {changed}." if changed else "All as by default."
-    return Section("Plan", note, Folded("all settings", grids))
-
-
-def _imbalance(summary: Summary) -> Section:
+def _drawings(summary: Summary) -> Iterator[Drawing]:
     whose = "given" if summary.truth is None else "true"
-    figure = classes.distribution(summary.counts.numpy(), summary.groups, summary.classes)
-    caption = f"How often each class occurs in training ({whose} labels), and the class groups."
-    drawing = Drawing("distribution", figure, caption)
-    ratios = imbalance(summary.given if summary.truth is None else summary.truth)
-    if not ratios:
-        return Section("Imbalance", drawing)
-    note = (
-        f"The commonest class has {ratios['class_ratio']:.1f} times the positives of the "
-        f"rarest; there are {ratios['positive_negative_ratio']:.1f} negatives a positive."
+    yield Drawing(
+        "distribution",
+        classes.distribution(summary.counts.numpy(), summary.groups, summary.classes),
+        f"How often each class occurs in training ({whose} labels), and the class groups.",
     )
-    return Section("Imbalance", note, drawing)
-
-
-def _noise(summary: Summary) -> Section:
-    measured = summary.noise.get("measured") or summary.noise.get("realised", {})  # older runs
-    rows = [(what, 100 * measured[key]) for key, what in RATES.items() if key in measured]
-    if not rows:
-        return Section("Noise", "None was added, and the truth is not known.")
-    note = f"{summary.noise['noise']} with seed {summary.noise['seed']} came to these rates."
-    return Section("Noise", note, Grid(("share", "%"), rows, digits=2))
-
-
-def _learning(summary: Summary) -> Section:
     keys = {"all": "mAP", **{name: f"mAP_{name}" for name in NAMES}}
     lines = {
         name: [line.get(key, float("nan")) for line in summary.log]
         for name, key in keys.items()
         if key in summary.log[-1]
     }
-    caption = "Test mAP after each epoch, of all classes and by class group: last (best)."
-    learning = Drawing("learning", curves.learning(lines), caption)
-    if not any(key.startswith("upsampling_") for line in summary.log for key in line):
-        return Section("Learning", learning)
-    caption = (
-        "How many times as often as at random the minority sampler draws the positives of "
-        "each class group, and from how many rows it really draws."
+    yield Drawing(
+        "learning",
+        curves.learning(lines),
+        "Test mAP after each epoch, of all classes and by class group: last (best).",
     )
-    upsampling = Drawing("upsampling", curves.upsampling(summary.log), caption)
-    return Section("Learning", learning, upsampling)
-
-
-def _classes(summary: Summary) -> Section:
+    if any(key.startswith("upsampling_") for line in summary.log for key in line):
+        yield Drawing(
+            "upsampling",
+            curves.upsampling(summary.log),
+            "How many times as often as at random the minority sampler draws the positives of "
+            "each class group, and from how many rows it really draws.",
+        )
     ap, scored_on = summary.ap
-    present, absent = summary.class_confidence
-    group_of = {k: name for name, members in summary.groups.items() for k in members}
-    header = ["class", "group", "given", "AP, %", "positives", "negatives", "findings"]
-    if summary.truth is not None:
-        header.insert(3, "true")
-    given, findings = summary.given.sum(0).tolist(), summary.findings_by_class
-    rows = []
-    for k in summary.counts.argsort(descending=True, stable=True).tolist():
-        row: list[object] = [summary.classes[k], group_of.get(k, ""), given[k], float(ap[k])]
-        if summary.truth is not None:
-            row.insert(3, int(summary.counts[k]))
-        rows.append([*row, 100 * float(present[k]), 100 * float(absent[k]), findings[k]])
-    note = (
-        f"AP is of {scored_on}; “positives” and “negatives” are the mean confidence in labels so "
-        "given, in percent; findings are labels believed wrong. A click on a head sorts."
-    )
-    if scored_on != "test rows":
-        note += " The run is older than classes.json; evaluate --per-class tells its test AP."
-    figure = by_frequency(
-        summary.counts.numpy(),
-        ap.numpy(),
-        present.numpy(),
-        absent.numpy(),
-        summary.groups,
-        scored_on,
-    )
-    caption = (
+    present, absent = (each.numpy() for each in summary.class_confidence)
+    counts, groups = summary.counts.numpy(), summary.groups
+    yield Drawing(
+        "frequency",
+        by_frequency(counts, ap.numpy(), present, absent, groups, scored_on),
         "AP and confidence of each class against its frequency. The line joins the means of ten "
         "class groups; Pearson’s r is taken between these, as in the paper’s Fig. 3, here after "
-        "the last epoch."
+        "the last epoch.",
     )
-    grid = Grid(header, rows, text=(0, 1), sortable=True)
-    return Section("Classes", Drawing("frequency", figure, caption), note, grid)
-
-
-def _mixtures(summary: Summary) -> Section:
-    chosen = summary.notable_classes()
-    drawings = [_losses(summary, k, side) for k in chosen for side in SIDES]
-    selects = (
-        Select("column", "class", {k: summary.classes[k] for k in chosen}),
-        Select("side", "given as", SIDES),
-    )
-    note = (
-        "Two Gaussians are fitted to the losses of each class and side (Eqs. 6–8), here after the "
-        "last epoch; a label beyond the dotted line is more likely noisy than clean."
-    )
-    return Section("Mixtures", note + _use(summary), Choice(selects, drawings))
 
 
 def _losses(summary: Summary, k: int, side: int) -> Drawing:
@@ -193,7 +109,82 @@ def _losses(summary: Summary, k: int, side: int) -> Drawing:
     figure = mixtures.loss_histogram(losses, summary.mixtures, k, side, wrong)
     caption = f"Losses of “{summary.classes[k]}” where it is given as {SIDES[side]}."
     name = f"losses-{_file_names(summary.classes)[k]}-{SIDES[side]}"
-    return Drawing(name, figure, caption, {"column": k, "side": side})
+    return Drawing(name, figure, caption)
+
+
+def _results(metrics: dict[str, Any]) -> Record:
+    last, f1 = metrics["last"], {"CF1": "CF1_mean", "OF1": "OF1"}
+    more = {name: last[key] for name, key in f1.items() if key in last}
+    return {**scores(metrics), **more, "an epoch": f"{metrics['seconds_per_epoch']:.1f} s"}
+
+
+def _plan(summary: Summary) -> dict[str, list[Record]]:
+    """List the settings of each section; a setting outside any section is its own."""
+    sections = {}
+    for name, content in summary.plan.tree().items():
+        settings = content if isinstance(content, dict) else {name: content}
+        sections[name] = [{"setting": k, "value": _setting(v)} for k, v in settings.items()]
+    return sections
+
+
+def _classes(summary: Summary) -> list[Record]:
+    """List the classes, the commonest first."""
+    present, absent = summary.class_confidence
+    group_of = {k: name for name, members in summary.groups.items() for k in members}
+    given = summary.given.sum(0).tolist()
+    return [
+        {
+            "class": summary.classes[k],
+            "group": group_of.get(k, ""),
+            "given": given[k],
+            **({} if summary.truth is None else {"true": int(summary.counts[k])}),
+            "AP, %": float(summary.ap[0][k]),
+            "positives": 100 * float(present[k]),
+            "negatives": 100 * float(absent[k]),
+            "findings": summary.findings_by_class[k],
+        }
+        for k in summary.counts.argsort(descending=True, stable=True).tolist()
+    ]
+
+
+def _mixtures_used(summary: Summary) -> str:
+    """Explain where the mixtures had no part in training."""
+    if table_clean(summary.clean) is None:
+        return f"They are drawn for comparison: {summary.method} did not use any."
+    if bool((summary.clean[summary.given > 0] == 1).all()):
+        return "The given positives were trusted: their mixtures are drawn, but were not used."
+    return ""
+
+
+def _selection(quality: dict[str, float]) -> list[Record]:
+    def percent(key: str) -> float | None:
+        return 100 * quality[key] if key in quality else None
+
+    parts = {"all": "", **{name: f"_{name}" for name in ("positive", "negative", *NAMES)}}
+    return [
+        {"share, %": what, **{name: percent(key + part) for name, part in parts.items()}}
+        for key, what in QUALITY.items()
+        if key in quality
+    ]
+
+
+def _findings(summary: Summary, most: int = 30) -> list[Record]:
+    """List the worst findings."""
+    records = []
+    for f in summary.findings[:most]:
+        record = {
+            "row": summary.names[f.row],
+            "class": summary.classes[f.column],
+            "problem": f.kind,
+            "suspicion": f.suspicion,
+            "P(clean)": f.clean,
+            "confidence": f.confidence,
+        }
+        if summary.truth is not None:
+            error = int(summary.truth[f.row, f.column]) != f.given
+            record["truth: given is"] = "an error" if error else "right"
+        records.append(record)
+    return records
 
 
 def _file_names(names: list[str]) -> list[str]:
@@ -204,53 +195,6 @@ def _file_names(names: list[str]) -> list[str]:
     """
     plain = ["".join(letter if letter.isalnum() else "-" for letter in name) for name in names]
     return [f"{name}-{k}" if plain.count(name) > 1 else name for k, name in enumerate(plain)]
-
-
-def _use(summary: Summary) -> str:
-    """Explain where the mixtures had no part in training."""
-    if table_clean(summary.clean) is None:
-        return f" They are drawn for comparison: {summary.method} did not use any."
-    if bool((summary.clean[summary.given > 0] == 1).all()):
-        return " The given positives were trusted: their mixtures are drawn, but were not used."
-    return ""
-
-
-def _selection(summary: Summary) -> Section:
-    quality = summary.metrics.get("selection", {})
-    parts = ("", "_positive", "_negative", *(f"_{name}" for name in NAMES))
-    header = ("share, %", "all", "positive", "negative", *NAMES)
-    rows = [
-        (what, *(100 * quality[key + part] if key + part in quality else None for part in parts))
-        for key, what in QUALITY.items()
-        if key in quality
-    ]
-    if not rows:
-        return Section("Selection")
-    note = "Against the true labels, which no method sees: by given value and by class group."
-    return Section("Selection", note, Grid(header, rows, digits=2))
-
-
-def _findings(summary: Summary, most: int = 30) -> Section:
-    worst = summary.findings[:most]
-    if not worst:
-        return Section("Findings", "No label is believed wrong.")
-    header = ["row", "class", "problem", "suspicion", "P(clean)", "confidence"]
-    rows = []
-    for f in worst:
-        facts = (f.suspicion, f.clean, f.confidence)
-        row: list[object] = [summary.names[f.row], summary.classes[f.column], f.kind, *facts]
-        if summary.truth is not None:
-            row.append("an error" if int(summary.truth[f.row, f.column]) != f.given else "right")
-        rows.append(row)
-    note = f"The {len(worst)} worst of {len(summary.findings):,} labels believed wrong or missing."
-    if summary.truth is not None:
-        header.append("truth: given is")
-        quality = summary.quality
-        note += (
-            f" Of all, {quality['precision']:.1%} are errors; of the {quality['errors']:,} errors, "
-            f"{quality['recall']:.1%} were found."
-        )
-    return Section("Findings", note, Grid(header, rows, text=(0, 1, 2, 6), digits=3))
 
 
 def _setting(value: object) -> str:

@@ -1,56 +1,72 @@
-"""A page made of every kind of part: whole, escaped, and with figures that are drawn once."""
+"""A page made of every part: whole, escaped, and with figures that are drawn once."""
+
+import re
+
+from jinja2 import DictLoader
 
 from balancemix.bench.table import Cell, Row, Table
 from balancemix.report.figures import curves, style
-from balancemix.report.page import (
-    BenchTable,
-    Card,
-    Choice,
-    Code,
-    Commands,
-    Drawing,
-    Folded,
-    Gallery,
-    Grid,
-    Section,
-    Select,
-)
+from balancemix.report.page import Drawing, environment
 from balancemix.report.page import Page as Made
 from tests.conftest import ROOT
 from tests.page import Page
 
 TEMPLATES = {
-    "bench_table.html", "choice.html", "code.html", "commands.html", "drawing.html", "folded.html",
-    "gallery.html", "grid.html", "page.css", "page.html", "page.js",
+    "bench.html", "demo.html", "page.css", "page.html", "page.js", "parts.html", "run.html",
 }  # fmt: skip
 HOSTILE = "<b>\"x\" & 'y'</b>"
+EVERY_PART = """
+{% extends "page.html" %}
+{% from "parts.html" import bench_table, commands, drawing, gallery, grid, select %}
+{% block lead %}{{ hostile }}{% endblock %}
+{% block sections %}
+<h2>{{ hostile }}</h2>
+{{ grid(records, sortable=true) }}
+{{ bench_table(table) }}
+{{ drawing(drawings.alone) }}
+{{ select("column", hostile, {0: hostile, 1: "b"}) }}
+{{ drawing(drawings.d0, {"column": hostile}) }}
+{{ drawing(drawings.d1, {"column": 1}) }}
+{{ commands([hostile]) }}
+{{ gallery(cards) }}
+{% endblock %}
+"""
 
 
 def hostile_page(draw=lambda: curves.learning({HOSTILE: [1.0, 2.0]})) -> Made:
     rows = (Row(HOSTILE, HOSTILE, (Cell((1.0, 2.0), HOSTILE),)), Row("", "", (Cell(),)))
-    drawings = [Drawing(f"d{k}", draw(), HOSTILE, {"column": k}) for k in range(2)]
-    cards = [Card(HOSTILE, "data:image/png;base64,AA", [(HOSTILE, "wrong")], HOSTILE)]
-    parts = [
-        HOSTILE,
-        Grid([HOSTILE, "n"], [[HOSTILE, 1234], [None, float("nan")]], sortable=True, title=HOSTILE),
-        BenchTable(Table("t", HOSTILE, ((HOSTILE, HOSTILE),), rows)),
-        Drawing("alone", draw(), HOSTILE),
-        Choice([Select("column", HOSTILE, {0: HOSTILE, 1: "b"})], drawings),
-        Commands([HOSTILE]),
-        Folded(HOSTILE, [Code(HOSTILE)]),
-        Gallery(cards),
-    ]
-    return Made(HOSTILE, HOSTILE, [Section(HOSTILE, *parts), Section("Empty")])
+    picture = "data:image/png;base64,AA"
+    card = {"name": HOSTILE, "picture": picture, "labels": [(HOSTILE, "wrong")], "truth": HOSTILE}
+    facts = {
+        "hostile": HOSTILE,
+        "records": [{HOSTILE: HOSTILE, "n": 1234}, {HOSTILE: None, "n": float("nan")}],
+        "table": Table("t", HOSTILE, ((HOSTILE, HOSTILE),), rows),
+        "cards": [card],
+    }
+    drawings = [Drawing(name, draw(), HOSTILE) for name in ("alone", "d0", "d1")]
+    return Made("every_part", HOSTILE, drawings, facts)
 
 
-def test_every_template_belongs_to_a_part_or_to_the_page():
-    assert {path.name for path in (ROOT / "balancemix/report/templates").iterdir()} == TEMPLATES
-    parts = (BenchTable, Choice, Code, Commands, Drawing, Folded, Gallery, Grid)
-    assert {part.template for part in parts} == {n for n in TEMPLATES if not n.startswith("page.")}
+def render(monkeypatch, page: Made) -> str:
+    every = DictLoader({**read_templates(), "every_part.html": EVERY_PART})
+    monkeypatch.setattr(environment(), "loader", every)
+    return page.render()
 
 
-def test_every_part_escapes_what_it_is_given():
-    text = hostile_page().render()
+def read_templates() -> dict[str, str]:
+    folder = ROOT / "balancemix/report/templates"
+    return {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
+
+
+def test_every_template_is_known_and_every_part_is_tried_here():
+    templates = read_templates()
+    assert set(templates) == TEMPLATES
+    parts = set(re.findall(r"macro (\w+)", templates["parts.html"]))
+    assert parts == {part for part in parts if f"{{{{ {part}(" in EVERY_PART}
+
+
+def test_every_part_escapes_what_it_is_given(monkeypatch):
+    text = render(monkeypatch, hostile_page())
     page = Page(text)  # every tag is closed in order
     assert "b" not in page.tags
     assert page.headings == [HOSTILE]
@@ -63,7 +79,7 @@ def test_every_part_escapes_what_it_is_given():
     assert page.tags.count("svg") == 3
 
 
-def test_figures_are_drawn_once_and_stored_in_the_page_s_order(tmp_path):
+def test_figures_are_drawn_once_and_stored_in_the_page_s_order(monkeypatch, tmp_path):
     drawn = []
 
     def draw():
@@ -71,7 +87,7 @@ def test_figures_are_drawn_once_and_stored_in_the_page_s_order(tmp_path):
         return curves.learning({"bce": [1.0, 2.0]})
 
     page = hostile_page(draw)
-    page.render()
+    render(monkeypatch, page)
     page.save_figures(tmp_path)
     assert drawn == [0, 1, 2]
     assert [drawing.name for drawing in page.drawings] == ["alone", "d0", "d1"]
@@ -80,7 +96,7 @@ def test_figures_are_drawn_once_and_stored_in_the_page_s_order(tmp_path):
 
 
 def test_the_colours_of_figures_are_set_in_light_and_dark():
-    text = Made("t", "", []).render()
+    text = Made("page", "t", [], {}).render()
     for light, dark in style.DARK.items():
         assert f"{style.variable(light)}: {light};" in text
         assert f"{style.variable(light)}: {dark};" in text
