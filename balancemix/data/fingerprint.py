@@ -1,0 +1,109 @@
+"""Fingerprint: what a run remembers of its rows, so that data that changes under it is noticed.
+
+names, classes, given   who the rows are and what was said of them, as read
+marks                   a number for each input: the size of its file, or a checksum of its row
+dates                   when each file was changed last; 0 for features
+"""
+
+from __future__ import annotations
+
+import warnings
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from balancemix.data.features import FeatureRows
+from balancemix.data.images import ImageRows
+from balancemix.data.rows import Rows
+from balancemix.errors import InputError, listing
+
+Array = npt.NDArray[Any]
+
+MOST_BYTES = 2**31  # of features that are read for their checksums; of more, every n-th row
+REMEDY = "put the data back as it was, or start over with --force"
+
+
+def fingerprint(rows: Rows) -> dict[str, Array]:
+    """Describe rows by arrays that a run keeps."""
+    marks, dates = _marks(rows)
+    return {
+        "names": np.array(rows.names, dtype=np.str_),
+        "classes": np.array(rows.classes, dtype=np.str_),
+        "given": rows.given.numpy(),
+        "marks": marks,
+        "dates": dates,
+    }
+
+
+def matched(rows: Rows, kept: Mapping[str, Array], where: str | Path) -> Rows:
+    """Put rows into the order that a run knows them in, or refuse them and say what changed.
+
+    Rows are matched by name where every name is there once. Files of another date and the same
+    size are taken for the same, with a warning.
+    """
+    if rows.classes != kept["classes"].tolist():
+        raise _changed(where, "its classes, or their order, are not those that the run knows")
+    rows = _in_order(rows, kept["names"].tolist(), where)
+    differing = np.argwhere(rows.given.numpy() != kept["given"])
+    if len(differing):
+        i, k = differing[0]
+        pair = kept["given"][i, k], rows.given[i, k]
+        was, now = ("present" if value else "absent" for value in pair)
+        raise _changed(
+            where,
+            f"{len(differing)} labels are not those that the run trains on, the first: "
+            f"{rows.names[i]!r}, {rows.classes[k]!r} was {was} and is {now}",
+        )
+    marks, dates = _marks(rows)
+    other = [repr(rows.names[i]) for i in np.flatnonzero(marks != kept["marks"])]
+    if other:
+        raise _changed(where, f"{len(other)} inputs are not what they were: {listing(other, 3)}")
+    newer = int((dates != kept["dates"]).sum())
+    if newer:
+        warnings.warn(
+            f"{where}: {newer} files have another date but their old size; taken for the same",
+            stacklevel=2,
+        )
+    return rows
+
+
+def _in_order(rows: Rows, names: list[str], where: str | Path) -> Rows:
+    """Return the rows in the order of `names`."""
+    if rows.names == names:
+        return rows
+    place = {name: i for i, name in enumerate(rows.names)}
+    missing = [repr(name) for name in names if name not in place]
+    added = sorted(set(rows.names) - set(names))
+    if missing:
+        raise _changed(where, f"{len(missing)} rows of the run are gone: {listing(missing, 3)}")
+    if added:
+        raise _changed(
+            where, f"{len(added)} rows are new: {listing([repr(name) for name in added], 3)}"
+        )
+    if len(place) < len(rows) or len(set(names)) < len(names):
+        raise _changed(where, "its rows are in another order, and some share a name")
+    warnings.warn(f"{where}: its rows are in another order; matched by name", stacklevel=3)
+    return rows.subset(torch.tensor([place[name] for name in names]))
+
+
+def _marks(rows: Rows) -> tuple[Array, Array]:
+    """Compute a number for each row's input, and its file's date."""
+    marks, dates = np.zeros(len(rows), np.uint64), np.zeros(len(rows), np.int64)
+    if isinstance(rows, ImageRows):
+        for i, path in enumerate(rows.paths):
+            facts = path.stat()
+            marks[i], dates[i] = facts.st_size, facts.st_mtime_ns
+    elif isinstance(rows, FeatureRows):
+        features = rows.features.numpy()
+        for i in range(0, len(rows), max(features.nbytes // MOST_BYTES, 1)):
+            marks[i] = zlib.crc32(features[i].tobytes())
+    return marks, dates
+
+
+def _changed(where: str | Path, what: str) -> InputError:
+    return InputError(f"{where}: {what}; {REMEDY}")
