@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same names, for type checkers
+    from balancemix.auditing.findings import Findings as Findings
     from balancemix.auditing.findings import audit as audit
     from balancemix.data import load as load
     from balancemix.data.features import FeatureRows as FeatureRows
@@ -49,6 +50,7 @@ _HOME = {
     "BalanceMix": "methods.balancemix",
     "Batch": "methods.base",
     "FeatureRows": "data.features",
+    "Findings": "auditing.findings",
     "ImageRows": "data.images",
     "InputError": "errors",
     "LabelTable": "labels.table",

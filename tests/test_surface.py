@@ -32,7 +32,7 @@ def test_the_names_that_users_were_promised_are_there():
     promised = (
         "METHODS BCE Mixup BalanceMix LabelTable clean_probability minority_odds mix draw_lambda "
         "predict fit average_precision noise load Rows FeatureRows ImageRows View manage Request "
-        "Batch Run"
+        "Batch Run Findings"
     )
     assert set(promised.split()) <= set(balancemix.__all__)
     for name in ("mislabel", "flip", "single_positive", "drop"):
