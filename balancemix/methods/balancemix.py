@@ -2,20 +2,20 @@
 
 Idea: mix each uniform row (share λ ≥ 0.5) with a row from a sampler that prefers labels of low
 confidence; before that, decide for every single label whether it is clean, can be re-labelled,
-or is ambiguous and counts for less.
+or is ambiguous and counts less.
 
     x = λ·x_R + (1 − λ)·x_M,  y likewise                                            (Eq. 5)
     loss = Σ_{C ∪ R} BCE(x, y_k) + Σ_U P(clean)_k · BCE(x, y_k)                     (Eq. 10)
 
 Switches, one for each row of the paper's ablation (Table 4): `mix`, `minority` (the partner comes
 from the minority sampler, otherwise it is a permutation of the batch), `select` (clean labels by
-mixtures), `relabel` (Eq. 9, unless "off") and `reweight` (ambiguous labels by P(clean) rather than
-dropped).
+mixtures), `relabel` (Eq. 9, unless "off") and `reweight` (ambiguous labels are weighted by P(clean)
+rather than dropped).
 With `mix` and `select` off it is BCE; with `minority` and `select` off it is Mixup.
 
-Cost: a forward pass over the data each epoch and, after the warm-up, forward passes of two views
+Cost: a forward pass over the data each epoch. After the warm-up also forward passes of two views:
 in each step, of the random rows (`relabel` "online") or of all its rows ("paper", Algorithm 1), or
-of all rows once an epoch ("epoch").
+once an epoch of all rows ("epoch").
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from balancemix import processes
 from balancemix.errors import suggest
 from balancemix.judge.held_out import LabelErrors
 from balancemix.labels.chunks import chunks
-from balancemix.labels.mixtures import Fit, Guard, Mixtures, fit_mixtures
+from balancemix.labels.mixtures import Fit, Mixtures, fit_mixtures
 from balancemix.labels.table import manage, training_labels
-from balancemix.methods.base import Batch, Method, Request, require, warm_epochs
+from balancemix.methods.base import Batch, Method, Request, guard_counts, require, warm_epochs
 from balancemix.methods.losses import asl, bce, focal
 from balancemix.methods.mixing import draw_lambda, mix
 from balancemix.methods.sampling import Score, effective_rows, minority_odds
@@ -45,21 +45,21 @@ Relabel = Literal["epoch", "online", "paper", "off"]
 
 @dataclass(kw_only=True)
 class BalanceMix(Method):
-    """See the module's docstring; what the fields mean:
+    """The module's docstring explains the switches; the other fields:
 
     warmup: epochs on given labels, mixed as in Algorithm 1; None is a fifth (see `decided_by`).
-    alpha: of the Beta distribution that λ comes from. lambda_per: one λ a "batch" or a "pair".
-    epsilon: confidence beyond which a doubted label is re-labelled. The paper's is 0.975, and 0.55
+    alpha: parameter of λ's Beta distribution. lambda_per: one λ for each "batch" or "pair".
+    epsilon: confidence beyond which a doubted label is re-labelled. The paper uses 0.975, and 0.55
     for single positives; "auto" is 0.975 (see `decided_by`).
-    relabel: where labels are re-labelled: in each step ("paper", Algorithm 1), in the step for the
-    random rows alone ("online"), once an epoch ("epoch", the cheapest), or nowhere ("off"); see
+    relabel: when labels are re-labelled: in each step ("paper", Algorithm 1), in the step for the
+    random rows only ("online"), once an epoch ("epoch", the cheapest), or never ("off"); see
     `managed`.
-    trust_positives: given positives are never doubted (for data whose labels are only missing);
-    "auto" is left to `decided_by`, for which a pilot looks at the labels; else they are doubted.
+    trust_positives: never doubt given positives (for data whose labels are only missing); "auto"
+    lets a pilot decide (see `decided_by`), and without a pilot doubts them.
     score, power: see `minority_odds`. mixture, fewest, separation: see `fit_mixtures`.
-    blend: mix the weights of the two rows as their labels are, rather than use the random row's.
-    base_loss: what a label's loss is; focal and asl with their own defaults (for Table 5).
-    warmup_mix: off, the warm-up is plain BCE, as the paper's §4.3 (not its Algorithm 1) says.
+    blend: mix the weights of the two rows like their labels, rather than use the random row's.
+    base_loss: the loss of a label; focal and asl with their usual constants (for Table 5).
+    warmup_mix: off, the warm-up is plain BCE, as in the paper's §4.3 (not its Algorithm 1).
     """
 
     KEEPS = ("warm", "mixtures", "threshold", "trusting", "chosen")
@@ -89,16 +89,16 @@ class BalanceMix(Method):
         if self.epsilon != "auto":
             require(0.5, 1, epsilon=self.epsilon)
         require(0, math.inf, alpha=self.alpha, warmup=self.warmup or 0)
-        self.errors: LabelErrors | None = None  # that settings were decided by
+        self.errors: LabelErrors | None = None  # by which settings were decided
 
     def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
-        """Begin with uniform odds and every label trusted."""
+        """Start with uniform odds and every label trusted."""
         super().start(given, epochs, seed)
         self.warm = warm_epochs(self.warmup, epochs)
         self.mixtures: Mixtures | None = None
         self.threshold = 0.975 if self.epsilon == "auto" else self.epsilon
         self.trusting = self.trust_positives is True
-        self.chosen: dict[str, float] = {}  # settings decided by errors, and those
+        self.chosen: dict[str, float] = {}  # the errors, and the settings decided by them
         if self.errors is not None:
             if self.warmup is None and self.errors.mostly_wrong:
                 self.warm = max(self.warm // 2, 1)
@@ -111,15 +111,15 @@ class BalanceMix(Method):
 
     @property
     def undecided(self) -> bool:
-        """Is it left to the data whether given positives are trusted?"""
+        """Whether a pilot is to decide if given positives are trusted."""
         return self.select and self.trust_positives == "auto"
 
     def decided_by(self, errors: LabelErrors) -> Self:
-        """Make a copy that trusts given positives where labels are only missing.
+        """Copy the method, and trust given positives where labels are only missing.
 
         Departure: the paper lowers ε to 0.55 for single positives. On held-out training rows
         (docs/results.md) no ε below 0.975 did better there or elsewhere, so "auto" is 0.975.
-        Departure: half a warm-up where most positives are wrong, before those are learnt by heart.
+        Departure: half a warm-up where most positives are wrong, before the model memorises them.
         """
         trusted = errors.only_missing if self.trust_positives == "auto" else self.trust_positives
         method = dataclasses.replace(self, trust_positives=trusted)
@@ -127,81 +127,84 @@ class BalanceMix(Method):
         return method
 
     def criterion(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Compare by the loss asked for; the mixtures are always of BCE."""
+        """Compute the `base_loss`; the mixtures always use BCE."""
         return {"bce": bce, "focal": focal, "asl": asl}[self.base_loss](logits, target)
 
     @property
     def warming(self) -> bool:
-        """Is this an epoch of the warm-up?"""
+        """Whether this is an epoch of the warm-up."""
         return self.epoch < self.warm
+
+    @property
+    def manages_in_step(self) -> bool:
+        """Whether the labels of a batch are decided in its step, by two views."""
+        return self.select and self.relabel in ("online", "paper") and not self.warming
 
     def request(self) -> Request:
         """Ask for a pass in each epoch: for the odds and, after the warm-up, for the mixtures.
 
         With `relabel` "online" and "paper" labels are re-labelled by two views in the steps after
-        the warm-up, and by two views at the very end, for the record. With "epoch" one pass over
-        two views serves odds, mixtures and re-labelling.
+        the warm-up, and by two views once more at the end of training, for the stored table. With
+        "epoch" one pass over two views serves odds, mixtures and re-labelling.
 
         Departure: "epoch" is ours, and the default: it costs least and scores as Algorithm 1 does
-        (docs/results.md). A plain pass besides would cost half as much again.
+        (docs/results.md). A plain pass as well would cost half as much again.
         """
-        relabels = self.select and self.relabel != "off"
-        judges = self.epoch + 1 >= self.warm
+        relabels = self.select and self.relabel != "off" and self.epoch + 1 >= self.warm
         if self.relabel == "epoch":
-            return Request(passes=(2,) if relabels and judges else (0,))
-        last = relabels and self.epoch + 1 == self.epochs >= self.warm
-        views = 2 if relabels and not self.warming else 1
-        return Request(views, (0, 2) if last else (0,))
+            return Request(passes=(2,) if relabels else (0,))
+        last = relabels and self.epoch + 1 == self.epochs
+        return Request(2 if self.manages_in_step else 1, (0, 2) if last else (0,))
 
     def batch_loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Manage the labels of a batch, mix its two halves, and compute Eq. 10."""
-        target, weight = self.table.rows(batch.index, batch.x.device)  # as given in the warm-up
-        if self.mixtures is not None and self.request().views > 1:
+        target, weight = self.table.rows(batch.index, batch.x.device)  # line 7: as given, at first
+        if self.manages_in_step and self.mixtures is not None:
             target, weight = self.managed(model, batch, target, weight)  # line 13: Eqs. 8 and 9
         x, target, weight = self.paired(batch, target, weight)  # lines 9 and 14: Eq. 5
-        return self.reduce(weight * self.criterion(model(x), target))  # Eq. 1, then Eq. 10
+        return self.reduce(weight * self.criterion(model(x), target))  # lines 10, 15: Eqs. 1, 10
 
     def paired(self, batch: Batch, target: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Mix random rows with minority rows or, without those, with a permutation of the batch."""
         x = batch.x
         if not self.mix:
             return x, target, weight
-        if self.odds is not None:  # the sampler put the minority rows behind the random ones
-            (x, other), (target, wanted) = x.chunk(2), target.chunk(2)
-            weight, other_weight = weight.chunk(2)
+        if self.odds is not None:  # the minority rows follow the random ones
+            (x, x_m), (target, target_m) = x.chunk(2), target.chunk(2)
+            weight, weight_m = weight.chunk(2)
         else:
             partner = batch.shard.permutation(self.generator)
-            other, wanted, other_weight = x[partner], target[partner], weight[partner]
+            x_m, target_m, weight_m = x[partner], target[partner], weight[partner]
         if self.warming and not self.warmup_mix:
             return x, target, weight
 
         pairs = batch.shard if self.lambda_per == "pair" else 1
         lam = draw_lambda(self.alpha, self.generator, pairs)
         if self.blend:
-            weight = mix(weight, other_weight, lam)
-        # Otherwise the reliability is the random row's, which dominates the mix (§4.3).
-        return mix(x, other, lam), mix(target, wanted, lam), weight
+            weight = mix(weight, weight_m, lam)
+        # Otherwise the weight is the random row's, which dominates the mix (§4.3).
+        return mix(x, x_m, lam), mix(target, target_m, lam), weight
 
     def managed(
         self, model: nn.Module, batch: Batch, target: Tensor, weight: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Decide doubted labels by the views, for this step.
 
-        Departure: with "online" the labels of minority rows, which are the smaller part of the
-        mix, stay as the table has them, decided by the plain confidence when the epoch began:
+        Departure: with "online" the labels of minority rows, which have the smaller share of the
+        mix, stay as the table has them, decided by plain confidence at the end of the last epoch.
         Algorithm 1 ("paper") spends half of its views on them, and the scores are the same
-        (docs/results.md). Given one view only (a plain loop's own data), it decides alone.
+        (docs/results.md). If the data has only one view, that one decides.
         """
         index, device = batch.index.cpu(), batch.x.device
-        if self.odds is not None and self.relabel == "online":  # minority rows are the second half
+        if self.odds is not None and self.relabel == "online":  # the second half: minority rows
             index = index[: len(index) // 2]
         given, clean = self.table.given[index].to(device), self.table.clean[index].to(device)
         doubted = (clean <= 0.5).any(1).nonzero()[:, 0]
         if not len(doubted):
             return target, weight
-        judge = processes.unwrap(model)
-        with evaluating(judge):  # also keeps the views out of BatchNorm's statistics
-            each = judge(torch.cat([view[doubted] for view in batch.views])).float().sigmoid()
+        model = processes.unwrap(model)
+        with evaluating(model):  # also keeps the views out of BatchNorm's statistics
+            each = model(torch.cat([view[doubted] for view in batch.views])).float().sigmoid()
         confidence = each.view(len(batch.views), len(doubted), -1).mean(0)
         given, clean = given[doubted], clean[doubted]
         status = self._status(given, clean, confidence)
@@ -209,9 +212,9 @@ class BalanceMix(Method):
         return target, weight
 
     def end_epoch(self, *confidence: Tensor) -> dict[str, float]:
-        """Renew odds, mixtures and the table; count what was decided.
+        """Update odds, mixtures and label table; log what was decided.
 
-        Without a second matrix, of views, labels are re-labelled by the first.
+        Labels are re-labelled by the second matrix, that of views; without one, by the first.
         """
         given, (plain, *rest) = self.table.given, self.checked(confidence)
         on_views, judging = (rest or [plain])[0], self.select and self.epoch + 1 >= self.warm
@@ -228,12 +231,10 @@ class BalanceMix(Method):
             clean = self.mixtures.clean(given[rows], plain[rows])  # Eq. 8
             clean = clean.masked_fill_(given[rows] > 0, 1.0) if self.trusting else clean
             self.table.write(rows, self._status(given[rows], clean, on_views[rows]), clean)  # Eq. 9
-        facts |= self.table.shares()
-        for guard in Guard:
-            if guard and (count := int((self.mixtures.guard == guard).sum())):
-                facts[f"mixtures_{guard.name.lower()}"] = count
-        return facts
+        return facts | self.table.shares() | guard_counts(self.mixtures.guard)
 
     def _status(self, given: Tensor, clean: Tensor, confidence: Tensor) -> Tensor:
-        switches = {"relabel": self.relabel != "off", "reweight": self.reweight}
-        return manage(given, clean, confidence, self.threshold, **switches)
+        relabel = self.relabel != "off"
+        return manage(
+            given, clean, confidence, self.threshold, relabel=relabel, reweight=self.reweight
+        )

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from balancemix.errors import InputError
 from balancemix.judge.held_out import LabelErrors
 from balancemix.judge.noise_rates import NoiseRates
-from balancemix.labels.mixtures import Mixtures
+from balancemix.labels.mixtures import Guard, Mixtures
 from balancemix.labels.table import LabelTable, check_confidence
 from balancemix.methods import losses
 from balancemix.methods.mixing import draw_lambda, mix
@@ -136,7 +136,7 @@ class Method:
         is weighted by the part's size, so that the average is the gradient of the whole batch.
         """
         views = [x] if isinstance(x, Tensor) else list(x)
-        shard = None if self.order is None else self.order.part_of(index)
+        shard = None if self.order is None else self.order.shard_of(index)
         if shard is None:  # one process: all of the uniform rows
             shard = Shard(len(index) if self.odds is None else (len(index) + 1) // 2)
         return self.batch_loss(model, Batch(views, index, shard)) * shard.weight
@@ -203,6 +203,12 @@ def _as_kept(value: Any) -> Any:
     if isinstance(value, Mapping) and "kind" in value:
         return _KINDS[value["kind"]](**{key: value[key] for key in value if key != "kind"})
     return value
+
+
+def guard_counts(guard: Tensor) -> dict[str, float]:
+    """Count the mixtures that were not used, by reason, under the names that the log has."""
+    counts = {g: int((guard == g).sum()) for g in Guard if g}
+    return {f"mixtures_{g.name.lower()}": count for g, count in counts.items() if count}
 
 
 def warm_epochs(warmup: int | None, epochs: int) -> int:

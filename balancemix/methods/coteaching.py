@@ -34,9 +34,9 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from balancemix.labels.mixtures import Fit, Guard, fit_losses, label_loss
+from balancemix.labels.mixtures import Fit, fit_losses, label_loss
 from balancemix.labels.table import Status
-from balancemix.methods.base import Batch, Method, Request, require, warm_epochs
+from balancemix.methods.base import Batch, Method, Request, guard_counts, require, warm_epochs
 from balancemix.methods.mixing import draw_lambda, mix
 from balancemix.methods.sampling import Batches
 from balancemix.processes import Shard
@@ -167,7 +167,4 @@ class CoTeaching(Method):
         facts["kept_a"], facts["kept_b"] = self.sets.float().mean(1).tolist()
         if bool(small.any()):
             facts["sets_too_small"] = int(small.sum())
-        for guard in Guard:
-            if guard and (count := int((mixtures.guard[1] == guard).sum())):
-                facts[f"mixtures_{guard.name.lower()}"] = count
-        return facts
+        return facts | guard_counts(mixtures.guard[1])

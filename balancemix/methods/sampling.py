@@ -1,4 +1,4 @@
-"""Which rows make a batch: uniform ones, and beside them rows that hold hard labels (Eqs. 2–4)."""
+"""Which rows make a batch: uniform ones, then rows drawn for their hard labels (Eqs. 2–4)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Score = Literal["paper", "positive-mean", "inverse-frequency", "uniform"]
 def minority_odds(
     given: Tensor, confidence: Tensor, power: float = 1.0, score: Score = "paper"
 ) -> Tensor:
-    """Compute how likely each of N rows is drawn, from N×K given labels and confidences.
+    """Compute the probability of drawing each of N rows, from N×K given labels and confidence.
 
-    `paper` is Eq. 4, raised to `power`. It hardly leaves the uniform distribution, its score being
-    a sum of K numbers close to one; a larger power makes it felt. `positive-mean` scores by the
-    given positives alone, `inverse-frequency` does not look at confidence at all.
+    `paper` is Eq. 4, raised to `power`. Its score is a sum of K numbers close to one, so it is
+    nearly uniform unless the power is large. `positive-mean` scores by the given positives only,
+    `inverse-frequency` does not use confidence.
 
     >>> given, confidence = torch.tensor([[1, 0], [0, 1]]), torch.tensor([[0.9, 0.1], [0.1, 0.2]])
     >>> minority_odds(given, confidence)
@@ -36,34 +36,34 @@ def minority_odds(
     """
     check_confidence(given, confidence)
     scores = row_scores(given, confidence, score)
-    # Eq. 4 in logarithms: a score to the thirtieth power is no float any more.
+    # Eq. 4 in logarithms: a score to the thirtieth power overflows a float.
     odds = (-power * scores.clamp(min=1e-12).log()).softmax(0)
     return odds.to(given.device)
 
 
 def row_scores(given: Tensor, confidence: Tensor, score: Score = "paper") -> Tensor:
-    """Score each row, on the CPU: the higher, the less it is to be drawn."""
+    """Score each row, on the CPU; the higher the score, the less often it is drawn."""
     if score == "uniform":
         return torch.ones(len(given), dtype=torch.float64)
     presence, absence, positives = class_confidence(given, confidence)
     if score == "paper":  # Eq. 3: P(k) over a row's positives, A(k) over all other classes
         return float(absence.sum()) + over_positives(given, presence - absence)
-    held = over_positives(given, torch.ones_like(presence))
+    count = over_positives(given, torch.ones_like(presence))  # positives of each row
     if score == "inverse-frequency":
         rarity = len(given) / positives.double().clamp(min=1)
-        mean = over_positives(given, rarity) / held.clamp(min=1)
-        # A row without positives is as rare as the commonest class, never rarer.
-        return 1 / torch.where(held > 0, mean, float(rarity.amin()))
+        mean = over_positives(given, rarity) / count.clamp(min=1)
+        # A row without positives counts as rare as the commonest class.
+        return 1 / torch.where(count > 0, mean, float(rarity.amin()))
     known = positives > 0
     best = float(presence[known].amax()) if bool(known.any()) else 1.0
-    return torch.where(held > 0, over_positives(given, presence) / held.clamp(min=1), best)
+    return torch.where(count > 0, over_positives(given, presence) / count.clamp(min=1), best)
 
 
 def class_confidence(given: Tensor, confidence: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Compute P(k) and A(k), the mean confidence in given positives and negatives (Eq. 2).
 
-    Both are K float64 values on the CPU, 0 where a class has no such label. Also counted are the
-    positives of each class.
+    Both are K float64 values on the CPU, 0 where a class has no such label. The third result is the
+    number of positives of each class.
 
     >>> given, confidence = torch.tensor([[1], [1], [0]]), torch.tensor([[0.9], [0.4], [0.2]])
     >>> class_confidence(given, confidence)[0]
@@ -71,17 +71,17 @@ def class_confidence(given: Tensor, confidence: Tensor) -> tuple[Tensor, Tensor,
     """
     sums = torch.zeros(4, given.shape[1], dtype=torch.float64)
     for rows in chunks(*given.shape):
-        labels, seen = given[rows].cpu(), confidence[rows].cpu().double()
+        labels, p = given[rows].cpu(), confidence[rows].cpu().double()
         present, absent = labels > 0, labels == 0
-        sums[0] += torch.where(present, seen, 0.0).sum(0)
-        sums[1] += torch.where(absent, 1 - seen, 0.0).sum(0)
+        sums[0] += torch.where(present, p, 0.0).sum(0)
+        sums[1] += torch.where(absent, 1 - p, 0.0).sum(0)
         sums[2] += present.sum(0)
         sums[3] += absent.sum(0)
     return sums[0] / sums[2].clamp(min=1), sums[1] / sums[3].clamp(min=1), sums[2].long()
 
 
-def over_positives(given: Tensor, value: Tensor) -> Tensor:
-    """Add up in each row the values (K) of the classes that it is given, on the CPU.
+def over_positives(given: Tensor, values: Tensor) -> Tensor:
+    """Sum in each row the K `values` of its given classes, on the CPU.
 
     >>> over_positives(torch.tensor([[1, 0, 1], [0, 0, 0]]), torch.tensor([1.0, 2.0, 4.0]))
     tensor([5., 0.], dtype=torch.float64)
@@ -89,23 +89,23 @@ def over_positives(given: Tensor, value: Tensor) -> Tensor:
     total = torch.zeros(len(given), dtype=torch.float64)
     for rows in chunks(*given.shape):
         row, column = (given[rows].cpu() > 0).nonzero(as_tuple=True)
-        total[rows].index_add_(0, row, value.double()[column])
+        total[rows].index_add_(0, row, values.double()[column])
     return total
 
 
 def upsampling(given: Tensor, odds: Tensor) -> Tensor:
-    """Compute how many times as often as at random each class's positives are drawn; K values.
+    """Compute how many times more often than at random each class's positives are drawn; K values.
 
     >>> upsampling(torch.tensor([[1, 0], [0, 1]]), torch.tensor([0.75, 0.25]))
     tensor([1.5000, 0.5000], dtype=torch.float64)
     """
     drawn = torch.zeros(given.shape[1], dtype=torch.float64)
-    held = torch.zeros_like(drawn)
+    positives = torch.zeros_like(drawn)
     for rows in chunks(*given.shape):
         positive = (given[rows] > 0).double()
         drawn += odds[rows].double() @ positive
-        held += positive.sum(0)
-    return len(given) * drawn / held
+        positives += positive.sum(0)
+    return len(given) * drawn / positives
 
 
 def effective_rows(odds: Tensor) -> float:
@@ -116,10 +116,10 @@ def effective_rows(odds: Tensor) -> float:
 class Batches(Sampler[list[int]]):
     """Batches of B uniform rows, each row once an epoch, followed by B rows drawn by `method.odds`.
 
-    The order depends on the seed and the method's epoch alone: every process draws the same
-    batches, of `size` rows over all processes, and takes its share of each, without padding; a
-    resumed run repeats what it would have drawn. The rows are dealt so that batch sizes differ by
-    one at most: no tiny last batch for BatchNorm. Fewer rows than `size` are one batch.
+    The order depends only on the seed and the method's epoch: every process draws the same batches,
+    of `size` rows over all processes, and takes its shard of each, without padding; a resumed run
+    draws what it would have drawn. Batch sizes differ by one at most, so BatchNorm never sees a
+    tiny last batch. Fewer rows than `size` are one batch.
     """
 
     def __init__(
@@ -137,54 +137,55 @@ class Batches(Sampler[list[int]]):
         self.method, self.size, self.seed = method, min(size, self.rows), seed
         self.rank = processes.rank() if rank is None else rank
         self.world = processes.world_size() if world is None else world
-        self.number: Tensor | None = None  # of the batch that holds each row in this epoch
+        self.number: Tensor | None = None  # of each row's batch in this epoch
 
     def __len__(self) -> int:
         return math.ceil(self.rows / self.size)
 
     @property
-    def parts(self) -> list[Shard]:
-        """This process's part of the uniform rows of each batch, and of the drawn ones alike."""
-        return [self._part(number) for number in range(len(self))]
+    def shards(self) -> list[Shard]:
+        """This process's shard of each batch's uniform rows; the drawn rows are split likewise."""
+        return [self._shard(number) for number in range(len(self))]
 
-    def part_of(self, index: Tensor) -> Shard | None:
-        """Find which part of which batch these rows are, where other processes have the rest."""
+    def shard_of(self, index: Tensor) -> Shard | None:
+        """Find the shard that these rows are, where other processes have the rest."""
         if self.number is None or not len(index):
             return None
-        return self._part(int(self.number[int(index[0])]))
+        return self._shard(int(self.number[int(index[0])]))
 
-    def _part(self, number: int) -> Shard:
+    def _shard(self, number: int) -> Shard:
         least, larger = divmod(self.rows, len(self))
         return Shard(least + (number < larger), self.rank, self.world)
 
     def __iter__(self) -> Iterator[BatchIndex]:
         generator = torch.Generator().manual_seed(epoch_seed(self.seed, self.method.epoch))
         order = torch.randperm(self.rows, generator=generator)
-        batches, parts = order.tensor_split(len(self)), self.parts
+        batches, shards = order.tensor_split(len(self)), self.shards
         if self.world > 1:
-            sizes = torch.tensor([part.total for part in parts])
-            numbers = torch.arange(len(parts), dtype=torch.int32).repeat_interleave(sizes)
+            sizes = torch.tensor([shard.total for shard in shards])
+            numbers = torch.arange(len(shards), dtype=torch.int32).repeat_interleave(sizes)
             self.number = torch.empty_like(numbers).index_copy_(0, order, numbers)
-        ladder = None if self.method.odds is None else ladder_of(self.method.odds)
-        for part, batch in zip(parts, batches, strict=True):
-            places = part.places
-            if ladder is not None:
-                batch = torch.cat([batch, draw(ladder, part.total, generator)])
-                places = places + [part.total + place for place in places]
+        odds = self.method.odds
+        cumulative = None if odds is None else cumulative_odds(odds)
+        for shard, batch in zip(shards, batches, strict=True):
+            places = shard.places
+            if cumulative is not None:
+                batch = torch.cat([batch, draw(cumulative, shard.total, generator)])
+                places = places + [shard.total + place for place in places]
             yield BatchIndex(batch.tolist(), places if self.world > 1 else None)
 
 
-def ladder_of(odds: Tensor) -> Tensor:
-    """Stack the odds of all rows, once for all that will be drawn by them."""
+def cumulative_odds(odds: Tensor) -> Tensor:
+    """Add up the odds of the rows, once for all draws of an epoch."""
     return odds.double().cumsum(0)
 
 
-def draw(ladder: Tensor, count: int, generator: torch.Generator) -> Tensor:
-    """Draw rows by their odds, with replacement; unlike torch.multinomial, from any number."""
-    place = torch.rand(count, dtype=torch.float64, generator=generator) * ladder[-1]
-    return torch.searchsorted(ladder, place, right=True).clamp(max=len(ladder) - 1)
+def draw(cumulative: Tensor, count: int, generator: torch.Generator) -> Tensor:
+    """Draw rows by their odds, with replacement; torch.multinomial has a limit of 2²⁴ rows."""
+    place = torch.rand(count, dtype=torch.float64, generator=generator) * cumulative[-1]
+    return torch.searchsorted(cumulative, place, right=True).clamp(max=len(cumulative) - 1)
 
 
 def epoch_seed(seed: int, epoch: int) -> int:
-    """Give each epoch of each seed a stream of random numbers of its own."""
+    """Derive the seed of an epoch's random numbers."""
     return (seed * 1_000_003 + epoch) % 2**63

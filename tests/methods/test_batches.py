@@ -12,8 +12,8 @@ from balancemix.labels.table import LabelTable
 from balancemix.methods import BCE, sampling
 from balancemix.methods.sampling import (
     Batches,
+    cumulative_odds,
     draw,
-    ladder_of,
     minority_odds,
 )
 from tests.toys import draw_confidence
@@ -60,14 +60,14 @@ def test_drawn_frequencies_match_the_odds():
 
 def test_rows_of_no_odds_are_never_drawn():
     odds = torch.tensor([0.0, 0.5, 0.0, 0.5, 0.0])
-    rows = draw(ladder_of(odds), 1_000, torch.Generator().manual_seed(0))
+    rows = draw(cumulative_odds(odds), 1_000, torch.Generator().manual_seed(0))
     assert set(rows.tolist()) == {1, 3}
 
 
 def test_odds_need_not_sum_to_one():
     odds = torch.tensor([1.0, 2.0, 3.0])
-    first = draw(ladder_of(odds), 100, torch.Generator().manual_seed(0))
-    assert first.equal(draw(ladder_of(odds / 6), 100, torch.Generator().manual_seed(0)))
+    first = draw(cumulative_odds(odds), 100, torch.Generator().manual_seed(0))
+    assert first.equal(draw(cumulative_odds(odds / 6), 100, torch.Generator().manual_seed(0)))
 
 
 def test_batches_depend_on_seed_and_epoch_alone():
@@ -122,7 +122,9 @@ def test_fewer_rows_than_a_batch_are_one_batch(world):
 def test_odds_are_stacked_once_an_epoch(monkeypatch):
     """Once a batch, an epoch would take time by the square of the rows."""
     calls = []
-    monkeypatch.setattr(sampling, "ladder_of", lambda odds: calls.append(1) or ladder_of(odds))
+    monkeypatch.setattr(
+        sampling, "cumulative_odds", lambda odds: calls.append(1) or cumulative_odds(odds)
+    )
     list(Batches(started(odds=torch.full((50,), 1 / 50)), 5))
     assert len(calls) == 1
 
@@ -133,10 +135,10 @@ def test_a_batch_is_known_by_its_rows(with_odds):
     for rank in range(3):
         batches = Batches(started(odds=odds), 16, rank=rank, world=3)
         ahead = list(batches)  # a loader may be some batches ahead of the training
-        found = [batches.part_of(torch.tensor(batch)) for batch in ahead]
-        assert found == batches.parts
+        found = [batches.shard_of(torch.tensor(batch)) for batch in ahead]
+        assert found == batches.shards
     alone = Batches(started(odds=odds), 16)
-    assert [alone.part_of(torch.tensor(batch)) for batch in alone] == [None] * 4
+    assert [alone.shard_of(torch.tensor(batch)) for batch in alone] == [None] * 4
 
 
 def test_new_odds_and_the_next_epoch_are_read_when_an_epoch_begins():

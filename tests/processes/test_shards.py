@@ -62,7 +62,7 @@ def test_views_of_shares_are_those_of_the_whole(tmp_path, kind, workers):
 def test_a_process_without_a_row_of_its_own_is_shown_one():
     method = BCE().start(torch.zeros(3, 2), 1)
     batches = Batches(method, 1, rank=1, world=2)
-    assert [part.weight for part in batches.parts] == [0, 0, 0]
+    assert [part.weight for part in batches.shards] == [0, 0, 0]
     assert [len(share) for share in batches] == [1, 1, 1]
 
 
