@@ -8,13 +8,15 @@ selection     Appendix G.3: quality of selecting and re-labelling over the train
 search        Appendix E: a table for each category, a row for each value
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
 
 from balancemix.bench.paper import paper_numbers, paper_scores, versus_paper_tables
 from balancemix.bench.plan import BenchPlan, Layout, Variant, data_slug, slug
 from balancemix.bench.ranking import ranking_table
-from balancemix.bench.scores import GROUPS, Results, When, heading, level
+from balancemix.bench.scores import Results, When, heading, level
 from balancemix.bench.table import Cell, Row, Table
 from balancemix.labels import noise
 
@@ -29,16 +31,19 @@ QUALITY = {  # heading: key in the log, and in the paper's numbers
 }
 PROGRESS = (25, 50, 100)  # percent of the epochs
 
-Column = tuple[str, str, str]  # group of classes, noise, heading
+
+class Column(NamedTuple):
+    """A column of scores: its group, its heading, and what gives the cell of a row's label."""
+
+    group: str
+    heading: str
+    cell: Callable[[str], Cell]
 
 
 def make_tables(results: Results) -> list[Table]:
     """Make the tables that a plan asks for."""
-    return [
-        table.without(list(GROUPS)[1:], empty=True)
-        for layout in dict.fromkeys(results.plan.tables)
-        for table in LAYOUTS[layout](results)
-    ]
+    layouts = dict.fromkeys(results.plan.tables)
+    return [table for layout in layouts for table in LAYOUTS[layout](results)]
 
 
 def by_category(rows: list[Variant]) -> list[Variant]:
@@ -51,11 +56,11 @@ def paper(results: Results) -> Iterator[Table]:
     """Make a table of all noises, and for each kind of noise one by rate and group."""
     plan = results.plan
     kinds = {text: noise.parse(text).kind for text in plan.noises}
-    overview = [("All", text, heading(text)) for text in plan.noises]
     rows = by_category(plan.methods)
     for data in plan.data:
         for when in BOTH:
-            table = _scores(results, rows, data, when, overview, "overview", ", all classes")
+            columns = _overview(results, data, when)
+            table = _scores(results, data, when, "overview", ", all classes", columns, rows)
             yield replace(table, visible=when == "last")
         for kind in dict.fromkeys(kinds.values()):
             if kind == "none" and len(set(kinds.values())) > 1:
@@ -63,9 +68,9 @@ def paper(results: Results) -> Iterator[Table]:
             levels = [text for text in plan.noises if kinds[text] == kind]
             if noise.KINDS[kind] > 0:
                 levels = [text for text in plan.noises if text == "none"] + levels
-            columns = [(group, text, level(text)) for group in GROUPS for text in levels]
             for when in BOTH:
-                yield _scores(results, rows, data, when, columns, kind, f", {kind}")
+                columns = _by_group(results, data, when, levels)
+                yield _scores(results, data, when, kind, f", {kind}", columns, rows)
 
 
 def ranking(results: Results) -> Iterator[Table]:
@@ -95,25 +100,17 @@ def ablation(results: Results) -> Iterator[Table]:
     plan = results.plan
     above = [""] + [row.label for row in plan.methods]
     base = {row.label: row.over or up for row, up in zip(plan.methods, above, strict=False)}
-    columns = [("All", text, heading(text)) for text in plan.noises]
     for data in plan.data:
         for when in BOTH:
-            name, title = "ablation", " by component (gain)"
-            scores = _scores(results, plan.methods, data, when, columns, name, title)
-            overall = {row: [results.overall(row, data, when)] for row in base}
-            table = scores.with_columns([("", "Overall")], overall)
-            cells = {row.label: row.cells for row in table.rows}
-            rows = tuple(
-                Row(row.category, row.label, _gains(row.cells, cells.get(base[row.label])))
-                for row in table.rows
-            )
-            yield replace(
-                table,
-                columns=tuple(("", name) for _, name in table.columns),
-                rows=rows,
-                row_headings=("Category", "Component"),
-                visible=when == "last",
-            )
+            overall = Column("", "Overall", partial(results.overall, data=data, when=when))
+            columns = [
+                column._replace(group="", cell=partial(_gain, column.cell, base))
+                for column in (*_overview(results, data, when), overall)
+            ]
+            title = " by component (gain)"
+            table = _scores(results, data, when, "ablation", title, columns, plan.methods)
+            headings = ("Category", "Component")
+            yield replace(table, row_headings=headings, visible=when == "last")
 
 
 def selection(results: Results) -> Iterator[Table]:
@@ -152,20 +149,20 @@ def search(results: Results) -> Iterator[Table]:
     plan = results.plan
     printed = paper_scores(plan.paper) if plan.paper else {}
     where = plan.settings.get("data", {}).get("score", "test")
+
+    def paper_cell(label: str, text: str) -> Cell:
+        return Cell.of(printed.get(label, {}).get((text, "All")))
+
     for category in dict.fromkeys(row.category for row in plan.methods):
         rows = [row for row in plan.methods if row.category == category]
         noises = [text for text in plan.noises if any(text in plan.noises_of(row) for row in rows)]
-        columns = [(group, text, level(text)) for group in GROUPS for text in noises]
+        paper = [Column("Paper", level(text), partial(paper_cell, text=text)) for text in noises]
         name, title = f"search-{slug(category)}", f" on {where} rows, {category}"
-        numbers = {
-            row.label: [Cell.of(printed.get(row.label, {}).get((text, "All"))) for text in noises]
-            for row in rows
-        }
         for data in plan.data:
-            last, best = (_scores(results, rows, data, w, columns, name, title) for w in BOTH)
-            last = last.with_columns([("Paper", level(text)) for text in noises], numbers)
-            yield replace(last, visible=True)
-            yield best
+            last, best = (_by_group(results, data, when, noises) for when in BOTH)
+            table = _scores(results, data, "last", name, title, [*last, *paper], rows)
+            yield replace(table, visible=True)
+            yield _scores(results, data, "best", name, title, best, rows)
 
 
 LAYOUTS: dict[Layout, Callable[[Results], Iterator[Table]]] = {
@@ -180,34 +177,54 @@ LAYOUTS: dict[Layout, Callable[[Results], Iterator[Table]]] = {
 
 def _scores(
     results: Results,
-    rows: list[Variant],
     data: str,
     when: When,
-    columns: list[Column],
     name: str,
     title: str,
+    columns: Iterable[Column],
+    rows: Iterable[Variant],
 ) -> Table:
-    """Lay out the scores of some rows; name and title get their ends here."""
-    lines = []
-    for row in rows:
-        cells = (results.score(row.label, text, data, when, group) for group, text, _ in columns)
-        lines.append(Row(row.category, row.label, tuple(cells)))
+    """Fill the columns for some rows; name and title get their ends here."""
+    columns = tuple(columns)
     return Table(
         f"{name}-{when}{_tail(data, results.plan)}",
         f"{when.capitalize()} mAP{title}, {_of(data, results.plan)}",
-        tuple((group, head) for group, _, head in columns),
-        tuple(lines),
+        tuple((column.group, column.heading) for column in columns),
+        tuple(
+            Row(row.category, row.label, tuple(column.cell(row.label) for column in columns))
+            for row in rows
+        ),
     )
 
 
-def _gains(cells: tuple[Cell, ...], base: tuple[Cell, ...] | None) -> tuple[Cell, ...]:
-    """Note by how much each mean exceeds that of another row."""
-    return tuple(
-        cell
-        if cell.mean is None or other.mean is None
-        else replace(cell, note=f"({cell.mean - other.mean:+.1f})")
-        for cell, other in zip(cells, base or [Cell()] * len(cells), strict=True)
-    )
+def _overview(results: Results, data: str, when: When) -> list[Column]:
+    """Make a column of each noise, all classes together."""
+    return [
+        Column("All", heading(text), partial(results.score, noise=text, data=data, when=when))
+        for text in results.plan.noises
+    ]
+
+
+def _by_group(results: Results, data: str, when: When, noises: Iterable[str]) -> list[Column]:
+    """Make the columns of each group of classes, one for each noise by its rate."""
+    noises = list(noises)
+    return [
+        Column(
+            group,
+            level(text),
+            partial(results.score, noise=text, data=data, when=when, group=group),
+        )
+        for group in results.groups(data)
+        for text in noises
+    ]
+
+
+def _gain(cell: Callable[[str], Cell], base: Mapping[str, str], label: str) -> Cell:
+    """Note by how much a row's mean exceeds that of its base."""
+    ours, other = cell(label), cell(base[label])
+    if ours.mean is None or other.mean is None:
+        return ours
+    return replace(ours, note=f"({ours.mean - other.mean:+.1f})")
 
 
 def _of(data: str, plan: BenchPlan) -> str:

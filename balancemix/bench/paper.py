@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from statistics import mean
+from statistics import StatisticsError, correlation
 from typing import Any
 
 from balancemix.bench.ranking import Scores, rank
@@ -106,17 +106,11 @@ def spearman(pairs: Sequence[tuple[float, float]]) -> float | None:
     >>> spearman([(1, 10), (2, 30), (3, 20)])
     0.5
     """
-    first, second = (_mean_ranks(values) for values in zip(*pairs, strict=True))
-    scale = sum(a * a for a in first) * sum(b * b for b in second)
-    if not scale:
+    ranks = (
+        [sum((other > value) + (other == value) / 2 for other in values) for value in values]
+        for values in zip(*pairs, strict=True)
+    )
+    try:
+        return correlation(*ranks)
+    except StatisticsError:  # all equal
         return None
-    return float(sum(a * b for a, b in zip(first, second, strict=True)) / scale**0.5)
-
-
-def _mean_ranks(values: Sequence[float]) -> list[float]:
-    """Rank values, equals by their mean rank, and count from the middle."""
-    ranks = [
-        sum(other > value for other in values) + (1 + sum(other == value for other in values)) / 2
-        for value in values
-    ]
-    return [each - mean(ranks) for each in ranks]

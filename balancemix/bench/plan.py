@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -156,19 +157,16 @@ def jobs(plan: BenchPlan, only: Iterable[str] = ()) -> list[Job]:
     that a plan may grow by more data.
     """
     chosen, taken, listed = _chosen(plan, list(only)), dict[str, str](), []
-    for seed in plan.seeds:
-        for data in plan.data:
-            for text in plan.noises:
-                for variant in plan.methods:
-                    if text not in plan.noises_of(variant):
-                        continue
-                    settings = _settings(plan, variant, text, data, seed)
-                    tail = [data_slug(data)] if data != plan.data[0] else []
-                    name = "-".join([variant.slug, slug(text), str(seed), *tail])
-                    # A training that another variant has already asked for is its training.
-                    name = taken.setdefault(json.dumps(settings.tree(), sort_keys=True), name)
-                    if variant in chosen:
-                        listed.append(Job(variant, text, data, seed, name, settings))
+    for seed, data, text, variant in product(plan.seeds, plan.data, plan.noises, plan.methods):
+        if text not in plan.noises_of(variant):
+            continue
+        settings = _settings(plan, variant, text, data, seed)
+        tail = [data_slug(data)] if data != plan.data[0] else []
+        name = "-".join([variant.slug, slug(text), str(seed), *tail])
+        # A training that another variant has already asked for is its training.
+        name = taken.setdefault(json.dumps(settings.tree(), sort_keys=True), name)
+        if variant in chosen:
+            listed.append(Job(variant, text, data, seed, name, settings))
     return listed
 
 

@@ -55,7 +55,16 @@ class Results:
         """Return the lines of a method, one a seed."""
         return self._by_cell.get((method, noise, data), [])
 
-    def score(self, method: str, noise: str, data: str, when: When, group: str) -> Cell:
+    def groups(self, data: str) -> list[str]:
+        """List the groups that have classes, as far as runs tell; all of them before any run."""
+        lines = [line for line in self.lines if line.data == data]
+        return [
+            group
+            for group in GROUPS
+            if not lines or any(line.score("last", group) is not None for line in lines)
+        ]
+
+    def score(self, method: str, noise: str, data: str, when: When, group: str = "All") -> Cell:
         """Collect a score over the seeds."""
         return Cell.of(*(line.score(when, group) for line in self.of(method, noise, data)))
 

@@ -1,6 +1,6 @@
 """A table before it is written: numbers with their errors, the best and second best, headings."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from statistics import mean, stdev
@@ -137,23 +137,8 @@ class Table:
                     line[column] = "second" if place else "best"
         return marks
 
-    def with_columns(
-        self, columns: Iterable[tuple[str, str]], cells: Mapping[str, Iterable[Cell]]
-    ) -> Self:
-        """Add columns after the others; `cells` holds theirs by the labels of the rows."""
-        rows = tuple(replace(row, cells=(*row.cells, *cells[row.label])) for row in self.rows)
-        return replace(self, columns=(*self.columns, *columns), rows=rows)
-
-    def without(self, groups: Collection[str], *, empty: bool = False) -> Self:
-        """Leave out the columns of some groups or, with `empty`, of those of them without a number.
-
-        A group is empty that no class belongs to; a table without any number stays whole, since
-        nothing has run yet.
-        """
-        if empty:
-            cells = [zip(self.columns, row.cells, strict=True) for row in self.rows]
-            filled = {group for line in cells for (group, _), cell in line if cell.values}
-            groups = set(groups) - filled if filled else ()
+    def without(self, groups: Collection[str]) -> Self:
+        """Leave out the columns of some groups."""
         kept = [i for i, (group, _) in enumerate(self.columns) if group not in groups]
         rows = tuple(replace(row, cells=tuple(row.cells[i] for i in kept)) for row in self.rows)
         return replace(self, columns=tuple(self.columns[i] for i in kept), rows=rows)

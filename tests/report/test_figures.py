@@ -95,10 +95,8 @@ def test_a_figure_in_a_page_keeps_its_numbers_and_takes_the_page_s_colours():
 
 def test_areas_by_hand():
     by_hand = (2 * 1 + 1 * 1 + 1 * 2 + 2 * 2 + 2 * 2) / (5 * 3 * 3)
-    assert pentagon.areas(RANKS)["asl"] == pytest.approx(by_hand)
-    # Among seven methods of which two are shown, the reach of a rank is still that of seven.
-    shown = {"a": dict.fromkeys(PLACES, 1), "b": dict.fromkeys(PLACES, 7)}
-    assert pentagon.areas(shown)["a"] == pytest.approx(area([1] * 5, 7))
+    assert area(list(RANKS["asl"].values()), len(RANKS)) == pytest.approx(by_hand)
+    assert f"asl  {by_hand:.0%}" in said(pentagon.pentagons(RANKS))
 
 
 def test_methods_are_ranked_where_all_of_them_have_run():
@@ -121,8 +119,8 @@ def test_methods_are_ranked_where_all_of_them_have_run():
 
 def test_pentagons_name_methods_areas_perspectives_and_ranks():
     text = said(pentagon.pentagons(RANKS))
-    for name, size in pentagon.areas(RANKS).items():
-        assert f"{name}  {size:.0%}" in text
+    for name, ranks in RANKS.items():
+        assert f"{name}  {area(list(ranks.values()), len(RANKS)):.0%}" in text
     assert "Rand. Flip\n#3" in text
 
 

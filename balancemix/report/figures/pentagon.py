@@ -18,7 +18,8 @@ Ranks = Mapping[str, Mapping[str, float]]
 @style.styled
 def pentagons(ranks: Ranks, columns: int = 3) -> Figure:
     """Draw one pentagon a method, the largest first, from {method: {perspective: rank}}."""
-    sizes, methods = areas(ranks), among(ranks)
+    methods = len(ranks)
+    sizes = {name: area(list(each.values()), methods) for name, each in ranks.items()}
     order = sorted(sizes, key=lambda name: -sizes[name])
     columns = min(columns if len(order) > 4 else 2, len(order))
     rows = math.ceil(len(order) / columns)
@@ -36,17 +37,6 @@ def pentagons(ranks: Ranks, columns: int = 3) -> Figure:
         title = f"{name}  {sizes[name]:.0%}"
         axes.set_title(title, loc="center", pad=24, fontweight="bold", color=colour)
     return figure
-
-
-def areas(ranks: Ranks) -> dict[str, float]:
-    """Measure the pentagon of each method among all of them."""
-    methods = among(ranks)
-    return {name: area(list(each.values()), methods) for name, each in ranks.items()}
-
-
-def among(ranks: Ranks) -> int:
-    """Count the methods that were ranked; some of them may not be drawn."""
-    return max(len(ranks), *(math.ceil(r) for each in ranks.values() for r in each.values()))
 
 
 def _angles(count: int) -> list[float]:
