@@ -41,22 +41,6 @@ def paper_scores(table: str) -> dict[str, dict[tuple[str, str], float]]:
     }
 
 
-def pairs(
-    ours: Mapping[str, Scores], paper: Mapping[str, Scores], noise: str, other: str, group: str
-) -> dict[str, tuple[float, float]]:
-    """Pair our number under a noise with the paper's under its own, for rows that have both.
-
-    >>> pairs({"ASL": {("flip:0.1", "All"): 34.7}}, paper_scores("coco"), "flip:0.1", "flip:0.2",
-    ...       "All")
-    {'ASL': (34.7, 75.0)}
-    """
-    return {
-        label: (scores[noise, group], paper[label][other, group])
-        for label, scores in ours.items()
-        if (noise, group) in scores and (other, group) in paper.get(label, {})
-    }
-
-
 def versus_paper_tables(
     ours: Mapping[str, Scores],
     paper: Mapping[str, Scores],
@@ -77,7 +61,11 @@ def versus_paper_tables(
     for group in GROUPS:
         rows, correlations = [], []
         for noise, other in noises.items():
-            both = pairs(ours, paper, noise, other, group)
+            both = {
+                label: (scores[noise, group], paper[label][other, group])
+                for label, scores in ours.items()
+                if (noise, group) in scores and (other, group) in paper.get(label, {})
+            }
             our_rank, paper_rank = (rank({k: v[i] for k, v in both.items()}) for i in (0, 1))
             for label, (our, its) in both.items():
                 order = (Cell.of(places[label], digits=0) for places in (paper_rank, our_rank))

@@ -19,8 +19,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, TextIO
 
+from balancemix.bench.progress import BenchProgress
 from balancemix.errors import InputError
 
 EVERY = 0.2  # seconds between two messages of how far a run is
@@ -33,22 +34,6 @@ class Task:
     name: str
     plan: dict[str, Any]
     out: Path
-
-
-class Listener(Protocol):
-    """What is called as the runs proceed, each time with the name of the run."""
-
-    def at(self, name: str, share: float) -> None:
-        """Take the share of the run that is done, from 0 to 1."""
-
-    def ended(self, name: str, metrics: dict[str, Any]) -> None:
-        """Take the metrics of a run that has ended."""
-
-    def failed(self, name: str, line: str, trace: str) -> None:
-        """Take the reason, in a line, and the traceback of a run that has failed."""
-
-    def warned(self, name: str, text: str) -> None:
-        """Take a warning meant for a person."""
 
 
 class Worker:
@@ -71,7 +56,7 @@ class Worker:
         except OSError:  # it has died between two runs; `receive` will find out
             return
 
-    def receive(self, listener: Listener) -> bool:
+    def receive(self, progress: BenchProgress) -> bool:
         """Pass on its next message; false if it has died."""
         try:
             # What it sent before it died counts.
@@ -84,10 +69,10 @@ class Worker:
         if not alive:
             self.process.join()
             line = f"its process ended with exit code {self.process.exitcode}"
-            listener.failed(self.task.name, line, line)
+            progress.failed(self.task.name, line, line)
             self.task = None
         elif kind != "nothing":
-            getattr(listener, kind)(self.task.name, *message)
+            getattr(progress, kind)(self.task.name, *message)
             if kind in ("ended", "failed"):
                 self.task = None
         return alive
@@ -103,7 +88,7 @@ class Worker:
             self.process.join()
 
 
-def train_all(tasks: Sequence[Task], at_once: int, listener: Listener) -> None:
+def train_all(tasks: Sequence[Task], at_once: int, progress: BenchProgress) -> None:
     """Train every run, `at_once` at a time; one that fails does not stop the others."""
     waiting, workers = deque(tasks), list[Worker]()
     try:
@@ -117,7 +102,7 @@ def train_all(tasks: Sequence[Task], at_once: int, listener: Listener) -> None:
             busy = [worker for worker in workers if worker.task is not None]
             wait([each for w in busy for each in (w.pipe, w.process.sentinel)])
             for worker in busy:
-                if not worker.receive(listener):
+                if not worker.receive(progress):
                     worker.stop()
                     workers.remove(worker)
     finally:

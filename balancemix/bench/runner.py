@@ -7,10 +7,11 @@ from typing import Any
 
 from balancemix.bench.plan import BenchPlan, Job, read_bench
 from balancemix.bench.pool import Task, train_all
+from balancemix.bench.progress import BenchProgress
 from balancemix.data import BUILT_IN
 from balancemix.errors import InputError
-from balancemix.files import write_json, write_text
-from balancemix.progress import Progress, progress
+from balancemix.files import write_json
+from balancemix.progress import progress
 
 UNITS = 1000  # of the bar, for an epoch of BCE
 
@@ -40,9 +41,9 @@ def train_missing(out: Path, chosen: Sequence[Job], at_once: int | None = None) 
     tasks = [Task(job.name, job.plan.tree(), out / "runs" / job.name) for job in missing]
     costs = {job.name: _cost_left(out, job) for job in missing}
     with progress(f"{len(missing)} runs", sum(costs.values())) as bar:
-        listener = BenchProgress(out, costs, bar)
-        train_all(tasks, at_once or _cores(), listener)
-    return listener.failures
+        shown = BenchProgress(out, costs, bar)
+        train_all(tasks, at_once or _cores(), shown)
+    return shown.failures
 
 
 def grown(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
@@ -71,49 +72,6 @@ def grown(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
             if variant.get(key) != after[label].get(key):
                 changes.append(f"{label}: {key} was {variant.get(key)}, is {after[label].get(key)}")
     return "; ".join(changes)
-
-
-class BenchProgress:
-    """One bar for all runs; it counts what they are expected to cost."""
-
-    def __init__(self, out: Path, costs: dict[str, int], bar: Progress) -> None:
-        self.out, self.bar, self.costs = out, bar, costs
-        self.first: dict[str, float] = {}  # where a run was when it was first heard of
-        self.counted = dict.fromkeys(costs, 0)
-        self.failures: dict[str, str] = {}
-        self.done, self.warnings = 0, set[str]()
-
-    def at(self, name: str, share: float) -> None:
-        """Move the bar by what is new; a resumed run counts from where it resumed."""
-        first = self.first.setdefault(name, share if share < 1 else 0.0)
-        reached = round(self.costs[name] * (share - first) / (1 - first))
-        if reached > self.counted[name]:
-            self.bar.advance(reached - self.counted[name])
-            self.counted[name] = reached
-
-    def ended(self, name: str, metrics: dict[str, Any]) -> None:
-        """Count a run, and report its score."""
-        (self.out / "failures" / f"{name}.txt").unlink(missing_ok=True)
-        self.bar.line(f"{name}: mAP {metrics['last']['mAP']:.1f}")
-        self._over(name)
-
-    def failed(self, name: str, line: str, trace: str) -> None:
-        """Keep what went wrong for the end."""
-        self.failures[name] = line
-        write_text(self.out / "failures" / f"{name}.txt", trace.rstrip() + "\n")
-        self.bar.line(f"{name}: failed: {line}")
-        self._over(name)
-
-    def warned(self, name: str, text: str) -> None:
-        """Print once what many runs warn of."""
-        if text not in self.warnings:
-            self.warnings.add(text)
-            self.bar.line(f"warning: {text}")
-
-    def _over(self, name: str) -> None:
-        self.done += 1
-        self.bar.say(ended=self.done, failed=len(self.failures))
-        self.at(name, 1.0)
 
 
 def _cost_left(out: Path, job: Job) -> int:
