@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train both, write the page, print the table."""
-    from balancemix.commands.show import SCORES, console, make_table, scores
+    from balancemix.commands.show import console, make_table, scores
     from balancemix.files import write_text
     from balancemix.plan.plan import Plan
     from balancemix.progress import progress
@@ -51,9 +51,9 @@ def run(arguments: argparse.Namespace) -> None:
         print(json.dumps({**results, "audit": quality, "page": str(page)}, indent=2))
         return
     out = console()
-    lines = [[name, *scores(summary.metrics)] for name, summary in summaries.items()]
+    lines = [{"method": name, **scores(each.metrics)} for name, each in summaries.items()]
     title = f"{len(experiment.train):,} digit strips, 40 % of the labels wrong"
-    out.print(make_table(title, ("method", *SCORES), lines))
+    out.print(make_table(title, list(lines[0]), [list(line.values()) for line in lines]))
     out.print(
         f"{quality['findings']:,} labels called wrong: {quality['precision']:.1%} of them are, "
         f"and {quality['recall']:.1%} of all wrong labels were found"

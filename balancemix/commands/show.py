@@ -29,25 +29,21 @@ def make_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]])
     return table
 
 
-def scores(metrics: Mapping[str, Any]) -> list[str]:
-    """Write last and best mAP and the groups' last mAP."""
-    last, best = metrics["last"], metrics["best"]
-    groups = [last.get(f"mAP_{group}") for group in ("many", "medium", "few")]
-    return [
-        f"{value:.1f}" if value is not None else "–"
-        for value in (last["mAP"], best["mAP"], *groups)
-    ]
+def scores(metrics: Mapping[str, Any]) -> dict[str, str]:
+    """Write last and best mAP and the groups' last mAP, by their headings."""
+    from balancemix.evaluation.scoring import headline
 
-
-SCORES = ("last mAP", "best", "many", "medium", "few")
+    values = headline(metrics).items()
+    return {name: "–" if value is None else f"{value:.1f}" for name, value in values}
 
 
 def show_training(run: Run, experiment: Experiment, metrics: Mapping[str, Any]) -> None:
     """Print how a training ended and what one may do next."""
     out, plan = console(), experiment.plan
-    row = [plan.tree()["method"]["name"], *scores(metrics), f"{metrics['seconds_per_epoch']:.1f} s"]
+    seconds = f"{metrics['seconds_per_epoch']:.1f} s"
+    row = {"method": plan.tree()["method"]["name"], **scores(metrics), "an epoch": seconds}
     title = f"{plan.data.path}, noise {plan.noise}, {metrics['epochs']} epochs"
-    out.print(make_table(title, ("method", *SCORES, "an epoch"), [row]))
+    out.print(make_table(title, list(row), [list(row.values())]))
     chosen = metrics["selection"]
     if "clean_precision" in chosen:
         out.print(

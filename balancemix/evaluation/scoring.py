@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 from balancemix.data.rows import Rows
 from balancemix.evaluation.metrics import Convention, average_precision, evaluate
 from balancemix.evaluation.selection import table_quality
-from balancemix.labels.classes import Groups, class_counts
+from balancemix.labels.classes import NAMES, Groups, class_counts
 from balancemix.methods import Method
 from balancemix.methods.sampling import upsampling
 
@@ -81,3 +81,14 @@ def summarise(lines: Sequence[dict[str, Any]]) -> Metrics:
         "epochs": len(lines),
         "seconds_per_epoch": seconds[len(seconds) // 2],
     }
+
+
+def headline(metrics: Mapping[str, Any]) -> dict[str, float | None]:
+    """Pick the scores that tables show: last and best mAP, and the last one of each class group.
+
+    >>> headline({"last": {"mAP": 50.0, "mAP_few": 40.0}, "best": {"mAP": 60.0}})
+    {'last mAP': 50.0, 'best': 60.0, 'many': None, 'medium': None, 'few': 40.0}
+    """
+    last = metrics["last"]
+    groups = {name: last.get(f"mAP_{name}") for name in NAMES}
+    return {"last mAP": last["mAP"], "best": metrics["best"]["mAP"], **groups}

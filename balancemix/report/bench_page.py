@@ -11,10 +11,11 @@ from balancemix.bench.plan import BenchPlan, Variant, data_slug, distinct, jobs,
 from balancemix.bench.ranking import FIVE, rank_perspectives
 from balancemix.bench.scores import Results, heading, read_results
 from balancemix.errors import InputError
+from balancemix.evaluation.scoring import headline
 from balancemix.report.figures.curves import learning
 from balancemix.report.figures.pentagon import pentagons
 from balancemix.report.figures.style import Line, colours
-from balancemix.report.page import Drawing, Page, scores
+from balancemix.report.page import Drawing, Page
 
 FEW = 8  # curves that colours tell apart
 COLOURED = 6  # of more than that
@@ -122,7 +123,7 @@ def row_lines(rows: Sequence[Variant]) -> dict[str, Line]:
 def _runs(results: Results) -> list[dict[str, Any]]:
     """List all runs of the plan; those that have not ended lack their numbers."""
     ended = {line.path.name: line.metrics for line in results.lines}
-    nothing = dict.fromkeys(scores(results.lines[0].metrics))
+    nothing = dict.fromkeys(headline(results.lines[0].metrics))
     records = []
     for job in distinct(jobs(results.plan)):
         metrics = ended.get(job.name)
@@ -132,7 +133,7 @@ def _runs(results: Results) -> list[dict[str, Any]]:
                 "method": job.variant.label,
                 "noise": job.noise,
                 "seed": job.seed,
-                **(scores(metrics) if metrics else nothing),
+                **(headline(metrics) if metrics else nothing),
                 "s an epoch": metrics["seconds_per_epoch"] if metrics else None,
             }
         )

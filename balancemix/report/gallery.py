@@ -7,8 +7,9 @@ from typing import Any
 
 from balancemix.auditing.findings import Findings
 from balancemix.data.rows import Rows
+from balancemix.evaluation.scoring import headline
 from balancemix.report.figures.curves import learning
-from balancemix.report.page import Drawing, Page, scores
+from balancemix.report.page import Drawing, Page
 from balancemix.report.summary import Summary
 
 
@@ -24,7 +25,7 @@ def make_page(summaries: Mapping[str, Summary], rows: Rows, commands: Sequence[s
     facts = {
         "rows": len(rows),
         "noise": last.plan.noise,
-        "results": [{"method": name, **scores(each.metrics)} for name, each in summaries.items()],
+        "results": [{"method": name, **headline(each.metrics)} for name, each in summaries.items()],
         "best": last_map.index(max(last_map)),
         "quality": last.quality,
         "cards": cards(rows, last.findings),

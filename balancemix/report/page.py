@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from balancemix.labels.classes import NAMES
 from balancemix.report.figures import style
 
 if TYPE_CHECKING:
@@ -60,13 +59,6 @@ class Page:
         """Write each figure as SVG and PNG."""
         for drawing in self.drawings:
             style.save(drawing.figure, folder / drawing.name)
-
-
-def scores(metrics: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return last and best mAP and the groups' last mAP, as a table names them."""
-    last = metrics["last"]
-    groups = {name: last.get(f"mAP_{name}") for name in NAMES}
-    return {"last mAP": last["mAP"], "best": metrics["best"]["mAP"], **groups}
 
 
 @cache

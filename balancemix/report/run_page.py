@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from balancemix.auditing.findings import table_clean
+from balancemix.evaluation.scoring import headline
 from balancemix.labels.classes import NAMES, imbalance
 from balancemix.report.figures import classes, curves, mixtures
 from balancemix.report.figures.frequency import by_frequency
-from balancemix.report.page import Drawing, Page, scores
+from balancemix.report.page import Drawing, Page
 from balancemix.report.summary import Summary
 
 SIDES = {1: "positive", 0: "negative"}
@@ -115,7 +116,7 @@ def _losses(summary: Summary, k: int, side: int) -> Drawing:
 def _results(metrics: dict[str, Any]) -> Record:
     last, f1 = metrics["last"], {"CF1": "CF1_mean", "OF1": "OF1"}
     more = {name: last[key] for name, key in f1.items() if key in last}
-    return {**scores(metrics), **more, "an epoch": f"{metrics['seconds_per_epoch']:.1f} s"}
+    return {**headline(metrics), **more, "an epoch": f"{metrics['seconds_per_epoch']:.1f} s"}
 
 
 def _plan(summary: Summary) -> dict[str, list[Record]]:
