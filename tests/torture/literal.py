@@ -1,0 +1,393 @@
+"""A second reader of each label format, slow and literal, written from docs/data.md.
+
+Each returns {"classes": set of names, "rows": {name: (split, present, unknown, input)}}, raises
+RefusedError where the documents leave no doubt that the file is wrong, and UnsureError where they
+say nothing.
+"""
+
+import io
+import json
+import os
+import struct
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.torture.outcome import RefusedError, UnsureError
+
+SPLITS = {"train", "test", "val", "valid"}
+Answer = dict[str, Any]
+
+
+def text_of(file: Path) -> str:
+    """Read UTF-8, with or without a mark at its beginning."""
+    try:
+        text = file.read_bytes().decode("utf-8")
+    except UnicodeDecodeError:
+        raise RefusedError("not UTF-8") from None
+    except FileNotFoundError:
+        raise RefusedError("missing") from None
+    return text[1:] if text.startswith("\ufeff") else text
+
+
+def parse_csv(text: str) -> list[list[str]]:
+    """Take CSV apart character by character (RFC 4180); CR, LF and CR LF each end a record."""
+    records: list[list[str]] = []
+    cells: list[str] = []
+    cell, quoted, closed, i = "", False, False, 0
+    while i < len(text):
+        mark = text[i]
+        if quoted:
+            if mark == '"' and text[i + 1 : i + 2] == '"':
+                cell += '"'
+                i += 1
+            elif mark == '"':
+                quoted, closed = False, True
+            else:
+                cell += mark
+        elif mark == '"' and not cell and not closed:
+            quoted = True
+        elif mark in ",\r\n":
+            cells.append(cell)
+            cell, closed = "", False
+            if mark != ",":
+                records.append(cells)
+                cells = []
+                i += text[i : i + 2] == "\r\n"
+        elif mark == '"' or closed:
+            raise UnsureError("a quote inside a cell")
+        else:
+            cell += mark
+        i += 1
+    if quoted:
+        raise RefusedError("a quote that is never closed")
+    if cell or cells or closed:
+        records.append([*cells, cell])
+    return records
+
+
+def check_classes(classes: list[str]) -> None:
+    """Two classes at least, each once."""
+    if len(classes) < 2 or len(set(classes)) < len(classes):
+        raise RefusedError("fewer than two classes, or one twice")
+
+
+def read_csv(folder: Path) -> Answer:
+    """Read labels.csv and, if there is one, classes.txt."""
+    records = parse_csv(text_of(folder / "labels.csv"))
+    header = [cell.strip() for cell in records[0]] if records else []
+    if header.count("image") != 1 or header.count("labels") != 1:
+        raise RefusedError("no column image or labels")
+    if header.count("split") > 1:
+        raise UnsureError("two columns split")
+    rows: dict[str, Any] = {}
+    places = set()
+    for cells in records[1:]:
+        if not "".join(cells).strip():
+            continue
+        if len(cells) != len(header):
+            raise RefusedError("too few or too many cells")
+        values = dict(zip(header, map(str.strip, cells), strict=True))
+        name = values["image"]
+        split = values.get("split")
+        if split is not None and split not in SPLITS:
+            raise RefusedError("unknown split")
+        labels = frozenset(part.strip() for part in values["labels"].split("|")) - {""}
+        place = next((p for p in (folder / name, folder / "images" / name) if _is_file(p)), None)
+        if place is None or not name:
+            raise RefusedError("no such image")
+        if os.path.normpath(place) in places:
+            raise RefusedError("an image twice")
+        places.add(os.path.normpath(place))
+        rows[name] = (split, labels, frozenset(), str(place))
+    if not rows:
+        raise RefusedError("no rows")
+    used = {label for row in rows.values() for label in row[1]}
+    classes = sorted(used)
+    if (folder / "classes.txt").exists():
+        lines = text_of(folder / "classes.txt").replace("\r\n", "\n").replace("\r", "\n")
+        classes = [line.strip() for line in lines.split("\n") if line.strip()]
+    check_classes(classes)
+    if used - set(classes):
+        raise RefusedError("a label that is not in classes.txt")
+    return {"classes": frozenset(classes), "rows": rows}
+
+
+def _is_file(path: Path) -> bool:
+    return "\0" not in str(path) and path.is_file()
+
+
+def read_coco(folder: Path) -> Answer:
+    """Read both JSON files; a class is present if an annotation of the image says so."""
+    rows: dict[str, Any] = {}
+    seen: list[dict[int, str]] = []
+    for part in ("train", "val"):
+        content = _json(folder / "annotations" / f"instances_{part}2017.json")
+        categories = _by_id(content, "categories", "name")
+        check_classes(list(categories.values()))
+        images = _by_id(content, "images", "file_name")
+        present: dict[int, set[str]] = {number: set() for number in images}
+        for entry in _list(content, "annotations"):
+            image, category = _number(entry, "image_id"), _number(entry, "category_id")
+            if image not in images or category not in categories:
+                raise RefusedError("an annotation of nothing")
+            present[image].add(categories[category])
+        seen.append(categories)
+        for number, name in images.items():
+            if not present[number]:
+                continue  # dropped by default
+            path = folder / f"{part}2017" / name
+            key = f"{part}2017/{name}"
+            if not _is_file(path):
+                raise RefusedError("no such image")
+            if Path(key).as_posix() != key or ".." in name:
+                raise UnsureError("an image from another folder")
+            if key in rows:
+                raise RefusedError("an image twice")
+            rows[key] = (part, frozenset(present[number]), frozenset(), str(path))
+        if not any(row[0] == part for row in rows.values()):
+            raise RefusedError("no image of a split has an annotation")
+    if seen[0] != seen[1]:
+        raise RefusedError("categories of val are not those of train")
+    return {"classes": frozenset(seen[0].values()), "rows": rows}
+
+
+def _json(file: Path) -> dict[str, Any]:
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len({key for key, _ in pairs}) < len(pairs):
+            raise UnsureError("a key twice")
+        return dict(pairs)
+
+    try:
+        content = json.loads(file.read_bytes(), object_pairs_hook=once)
+    except (ValueError, RecursionError):
+        raise RefusedError("not JSON") from None
+    except FileNotFoundError:
+        raise RefusedError("missing") from None
+    if not isinstance(content, dict):
+        raise RefusedError("not an object")
+    return content
+
+
+def _list(content: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    found = content.get(key)
+    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+        raise RefusedError(f"no list {key}")
+    return found
+
+
+def _number(entry: dict[str, Any], key: str) -> int:
+    value = entry.get(key)
+    if isinstance(value, bool):
+        raise UnsureError("true as a number")
+    if not isinstance(value, int):
+        raise RefusedError(f"{key} is not a number")
+    return value
+
+
+def _by_id(content: dict[str, Any], key: str, field: str) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for entry in _list(content, key):
+        number, name = _number(entry, "id"), entry.get(field)
+        if not isinstance(name, str) or number in found:
+            raise RefusedError(f"{field} is not text, or an id twice")
+        found[number] = name
+    return found
+
+
+def read_voc(folder: Path) -> Answer:
+    """Read CLASS_trainval.txt and CLASS_test.txt of 2007: 1 present, 0 difficult, -1 absent."""
+    main = folder / "VOC2007" / "ImageSets" / "Main"
+    classes = sorted(
+        {
+            file.name.rpartition("_")[0]
+            for images in ("trainval", "test")
+            for file in main.iterdir()
+            if file.name.endswith(f"_{images}.txt")
+        }
+    )
+    check_classes(classes)
+    rows: dict[str, Any] = {}
+    for split, images in (("train", "trainval"), ("test", "test")):
+        columns = {name: _marks(main / f"{name}_{images}.txt") for name in classes}
+        first = columns[classes[0]]
+        for name in classes:
+            if [image for image, _ in columns[name]] != [image for image, _ in first]:
+                raise RefusedError("files of two classes list other images")
+        for i, (image, _) in enumerate(first):
+            path = folder / "VOC2007" / "JPEGImages" / f"{image}.jpg"
+            if not _is_file(path):
+                raise RefusedError("no such image")
+            key = path.relative_to(folder).as_posix()
+            if ".." in image:
+                raise UnsureError("an image from another folder")
+            if key in rows:
+                raise RefusedError("an image twice")
+            marks = {name: columns[name][i][1] for name in classes}
+            present = frozenset(name for name, mark in marks.items() if mark == "1")
+            unknown = frozenset(n for n, mark in marks.items() if mark == "0" and split == "test")
+            rows[key] = (split, present, unknown, str(path))
+    return {"classes": frozenset(classes), "rows": rows}
+
+
+def _lines(file: Path) -> list[str]:
+    lines = text_of(file).replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    while lines and not lines[-1].strip():
+        del lines[-1]
+    return lines
+
+
+def _marks(file: Path) -> list[tuple[str, str]]:
+    found = []
+    for line in _lines(file):
+        words = line.split()
+        if len(words) != 2 or words[1] not in ("1", "0", "-1"):
+            raise RefusedError("not an image and 1, 0 or -1")
+        found.append((words[0], words[1]))
+    if not found:
+        raise RefusedError("no rows")
+    return found
+
+
+def read_deepfashion(folder: Path) -> Answer:
+    """Read the fine annotations: names of images, 0s and 1s on the same lines, names of columns."""
+    home = folder / "Anno_fine"
+    count, _, *lines = [*_lines(home / "list_attr_cloth.txt"), "", ""]
+    lines = lines[:-2] if len(lines) >= 2 else []
+    classes = []
+    for line in lines:
+        words = line.split()
+        if len(words) < 2 or not (words[-1].isascii() and words[-1].isdigit()):
+            if words and words[-1].isdecimal():
+                raise UnsureError("digits of another script")
+            raise RefusedError("not a name and a number")
+        classes.append(line.rstrip()[: -len(words[-1])].rstrip())
+    if any(name != name.strip() for name in classes):
+        raise UnsureError("a name that begins with a blank")
+    if not count.strip().isdigit() or int(count) != len(classes):
+        raise RefusedError("the count is wrong")
+    if count.strip() != str(len(classes)):
+        raise UnsureError("an odd way to write a number")
+    check_classes(classes)
+    rows: dict[str, Any] = {}
+    for part, split in (("train", "train"), ("val", "train"), ("test", "test")):
+        names = [line.strip() for line in _lines(home / f"{part}.txt")]
+        values = [line.split() for line in _lines(home / f"{part}_attr.txt")]
+        if len(names) != len(values) or not names:
+            raise RefusedError("files of other lengths")
+        for name, marks in zip(names, values, strict=True):
+            if len(marks) != len(classes) or set(marks) - {"0", "1"}:
+                raise RefusedError("not a 0 or 1 for each class")
+            if not name or not _is_file(folder / name):
+                raise RefusedError("no such image")
+            if Path(name).as_posix() != name or ".." in name:
+                raise UnsureError("an image named in a roundabout way")
+            if name in rows:
+                raise RefusedError("an image twice")
+            present = frozenset(c for c, mark in zip(classes, marks, strict=True) if mark == "1")
+            rows[name] = (split, present, frozenset(), str(folder / name))
+    return {"classes": frozenset(classes), "rows": rows}
+
+
+def read_npz(file: Path, checked: bool = True) -> Answer:
+    """Read features, labels and what describes them; `checked` compares sums of the archive."""
+    arrays = _arrays(file, checked)
+    if "features" not in arrays or "labels" not in arrays:
+        raise RefusedError("no features or labels")
+    features, labels = _numbers(arrays["features"]), arrays["labels"]
+    if features.ndim not in (2, 4) or 0 in features.shape:
+        raise RefusedError("features are not N×D or N×D×H×W")
+    if labels.ndim != 2 or len(labels) != len(features):
+        raise RefusedError("labels are not N×K")
+    marks = _marks_of(labels)
+    rows, width = labels.shape
+    classes = _names(arrays, "classes", width) or [f"class {k}" for k in range(width)]
+    check_classes(classes)
+    names = _names(arrays, "images", rows) or [f"row {i}" for i in range(rows)]
+    if len(set(names)) < rows:
+        raise RefusedError("a name twice")
+    splits = _names(arrays, "split", rows)
+    if splits and set(splits) - SPLITS:
+        raise RefusedError("unknown split")
+    truth = marks
+    if "truth" in arrays:
+        if arrays["truth"].shape != labels.shape:
+            raise RefusedError("truth of another shape")
+        truth = _marks_of(arrays["truth"], unknown=True)
+    views = None
+    if "views" in arrays:
+        views = _numbers(arrays["views"])
+        if views.ndim != features.ndim + 1 or (
+            (views.shape[0], *views.shape[2:]) != features.shape
+        ):
+            raise RefusedError("views of another shape")
+    answer: dict[str, Any] = {}
+    for i, name in enumerate(names):
+        present = frozenset(c for c, mark in zip(classes, marks[i], strict=True) if mark == 1)
+        views_ = () if views is None or not views.shape[1] else tuple(views[i].ravel().tolist())
+        inputs = (tuple(features[i].ravel().tolist()), views_, tuple(truth[i]))
+        answer[name] = (splits[i] if splits else None, present, frozenset(), inputs)
+    return {"classes": frozenset(classes), "rows": answer}
+
+
+def _arrays(file: Path, checked: bool) -> dict[str, Any]:
+    arrays = {}
+    try:
+        with zipfile.ZipFile(file) as archive:
+            members = archive.infolist()
+            if len({info.filename for info in members}) < len(members):
+                raise UnsureError("an array twice")
+            for info in members:
+                name = info.filename.removesuffix(".npy")
+                if name == info.filename or name not in (
+                    "features", "labels", "classes", "split", "images", "truth", "views",
+                ):  # fmt: skip
+                    continue
+                with archive.open(info) as member:
+                    if not checked:
+                        member._expected_crc = None  # type: ignore[attr-defined]
+                    content = member.read()
+                arrays[name] = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
+    except UnsureError:
+        raise
+    except (Exception, struct.error) as error:
+        raise RefusedError(f"cannot be read: {type(error).__name__}") from None
+    return arrays
+
+
+def _numbers(array: Any) -> Any:
+    if array.dtype.kind not in "fiub":
+        raise RefusedError("not numbers")
+    with np.errstate(all="ignore"):
+        array = array if array.dtype == np.float16 else array.astype(np.float32)
+    if not np.isfinite(array).all():
+        raise RefusedError("not finite")
+    return array
+
+
+def _marks_of(array: Any, unknown: bool = False) -> list[list[int]]:
+    if array.dtype.kind == "c":
+        raise UnsureError("complex numbers, which may be 0 and 1")
+    if array.dtype.kind not in "fiub":
+        raise RefusedError("not 0 or 1")
+    found = []
+    for row in array.tolist():
+        if any(value not in (0, 1, -1) for value in row):
+            raise RefusedError("not 0 or 1")
+        if not unknown and any(value == -1 for value in row):
+            raise UnsureError("an unknown label")
+        found.append([int(value) for value in row])
+    return found
+
+
+def _names(arrays: dict[str, Any], name: str, count: int) -> list[str] | None:
+    if name not in arrays:
+        return None
+    array = arrays[name]
+    if array.shape != (count,):
+        raise RefusedError(f"{name} of another shape")
+    if array.dtype.kind != "U":
+        raise UnsureError(f"{name} are not text")
+    return [str(value) for value in array]

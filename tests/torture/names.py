@@ -1,0 +1,59 @@
+"""What the package calls its files: the one place to change when they are renamed."""
+
+import functools
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from balancemix import run as run_
+
+FILES = {
+    "plan": ["plan.json"],
+    "noise": ["noise.json"],
+    "log": ["log.jsonl"],
+    "metrics": ["metrics.json"],
+    "per class": ["per_class.json", "classes.json"],
+    "label table": ["label_table.npz", "labels.npz"],
+    "truth": ["truth.npz"],
+    "weights": ["model.safetensors"],
+    "checkpoint": ["checkpoint.pt"],
+}
+MANIFEST = ["manifest.json", "checksums.json"]
+RESTORE = ["restore", "stored"]  # the method of Run that loads checkpoint and log
+
+
+@functools.cache
+def file_of(meaning: str) -> str:
+    """Name a file of a run by its meaning, in this version of the package."""
+    listed = str(getattr(run_, "FILES", "")) + Path(run_.__file__).read_text(encoding="utf-8")
+    return next(name for name in FILES[meaning] if f'"{name}"' in listed or f"'{name}'" in listed)
+
+
+def restore(run: Any) -> Any:
+    """Load what a resumed run begins with."""
+    name = next(name for name in RESTORE if hasattr(run, name))
+    return getattr(run, name)()
+
+
+def hide_manifest(folder: Path) -> tuple[Path, bytes] | None:
+    """Take the manifest out of a run, as if it were an old one."""
+    for name in MANIFEST:
+        path = folder / name
+        if path.exists():
+            content = path.read_bytes()
+            path.unlink()
+            return path, content
+    return None
+
+
+def show_manifest(folder: Path, hidden: tuple[Path, bytes]) -> None:
+    """Put the manifest back."""
+    path, content = hidden
+    path.write_bytes(content)
+
+
+@functools.cache
+def scratch() -> str:
+    """Choose where cases are written: in memory where there is such a place."""
+    shared = Path("/dev/shm")
+    return str(shared) if shared.is_dir() else tempfile.gettempdir()

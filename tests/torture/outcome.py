@@ -1,0 +1,111 @@
+"""What became of a case, and how that is decided."""
+
+import contextlib
+import io
+import re
+import signal
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from balancemix.errors import InputError
+
+READ, REFUSED = "read", "refused"  # what should happen
+TRACEBACK, WRONG, LOST, UNTIDY = "traceback", "silently wrong", "lost", "untidy refusal"
+FAILURES = (TRACEBACK, WRONG, LOST, UNTIDY)
+PATIENCE = 30  # seconds; a case takes milliseconds
+BREAKS = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+
+
+class RefusedError(Exception):
+    """The literal reader finds the input wrong."""
+
+
+class UnsureError(Exception):
+    """The documents do not say what the input means: reading it and refusing it are both right."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a case; `detail` says where it failed, and groups failures of one cause."""
+
+    kind: str
+    detail: str = ""
+
+
+class Told(list[str]):
+    """What was said beside the answer."""
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[Told]:
+    """Collect warnings and all that is printed to standard error."""
+    told, stream = Told(), io.StringIO()
+    with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stderr(stream):
+        warnings.simplefilter("always")
+        yield told
+    told += [str(warning.message) for warning in caught if warning.category is UserWarning]
+    told += stream.getvalue().splitlines()
+
+
+def attempt(read: Callable[[], Any], names: tuple[str, ...] = ()) -> tuple[Any, Outcome]:
+    """Read, and see whether it went well; a refusal must be one line that names the file."""
+    signal.signal(signal.SIGALRM, _too_long)
+    signal.alarm(PATIENCE)
+    try:
+        return read(), Outcome(READ)
+    except InputError as error:
+        message = str(error)
+        if BREAKS.search(message):
+            return None, Outcome(UNTIDY, f"more than one line: {_where(error)}")
+        if names and not any(name in message for name in names):
+            return None, Outcome(UNTIDY, f"names no file: {_where(error)}")
+        return None, Outcome(REFUSED)
+    except BaseException as error:
+        return None, Outcome(TRACEBACK, f"{type(error).__name__} at {_where(error)}")
+    finally:
+        signal.alarm(0)
+
+
+def _too_long(number: int, frame: Any) -> None:
+    raise TimeoutError(f"took more than {PATIENCE} seconds")
+
+
+def _where(error: BaseException) -> str:
+    """Name the last line of the package that an error passed."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if "/balancemix/" in frame.filename]
+    frame = (ours or frames)[-1]
+    return f"{frame.filename.rpartition('/balancemix/')[2]}:{frame.lineno} {frame.line}"
+
+
+def judge(answer: Any, outcome: Outcome, literal: Callable[[], Any]) -> Outcome:
+    """Compare what was read with what the literal reader reads."""
+    if outcome.kind != READ:
+        return outcome
+    try:
+        expected = literal()
+    except UnsureError:
+        return outcome
+    except RefusedError as error:
+        return Outcome(WRONG, f"read what should be refused: {error}")
+    return outcome if answer == expected else Outcome(WRONG, difference(answer, expected))
+
+
+def difference(answer: Any, expected: Any) -> str:
+    """Say in which parts two answers differ, without the names of rows and runs."""
+    return "differs in " + ", ".join(sorted(_differing(answer, expected, "it"))[:3])
+
+
+def _differing(answer: Any, expected: Any, where: str) -> set[str]:
+    if where == "rows" or not isinstance(answer, dict) or not isinstance(expected, dict):
+        return {where}
+    if answer.keys() != expected.keys():
+        return {f"what {where} holds"}
+    found = set()
+    for key, value in answer.items():
+        if value != expected[key]:
+            found |= _differing(value, expected[key], "a run" if key.startswith("(") else str(key))
+    return found

@@ -1,0 +1,372 @@
+"""The readers of people's data: how each is given damaged files, and what it should make of them.
+
+READERS is the one table. A reader writes a case into a folder, reads it with the package, and
+compares the answer with that of the literal reader, or with itself under a law: shuffled rows,
+renamed classes and reordered categories change no label.
+"""
+
+import functools
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from balancemix import data
+from balancemix.data import formats
+from balancemix.data.formats import find_writer, mapped
+from tests.torture import laws, literal, seeds
+from tests.torture.draw import Draw
+from tests.torture.mutate import mutate_bytes, mutate_text, mutate_tree, write_json
+from tests.torture.outcome import READ, WRONG, Outcome, UnsureError, attempt, difference, judge
+from tests.torture.seeds import Files
+
+# Looking through all installed packages takes longer than a whole case.
+formats.entry_points = functools.cache(formats.entry_points)
+
+LAW_EVERY = 8  # cases: every eighth is a law, every other one a damaged file
+ROUND_TRIP = 0.25  # share of what was read that is also written and read again
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A reader: `make` draws valid files, `damage` changes them, `read` and `literal` read them.
+
+    `fixed` are files that every case has. `law` draws two versions of one data set, with the new
+    name of each class. A refusal names a file unless `named` is False: flags are not files.
+    `modules` are what it consists of, for its branch coverage.
+    """
+
+    name: str
+    modules: tuple[str, ...]
+    make: Callable[[Draw], Any]
+    damage: Callable[[Any, Draw], Files]
+    read: Callable[[Path], Any]
+    literal: Callable[[Path], Any]
+    fixed: Files = field(default_factory=dict)
+    law: Callable[[Draw], tuple[Files, Files, dict[str, str]]] | None = None
+    round_trip: bool = False
+    named: bool = True
+    group: str = "readers"
+    chunk: int = 1000
+
+    def prepare(self, folder: Path) -> None:
+        """Write what all cases share."""
+        folder.mkdir(parents=True, exist_ok=True)
+        put(folder, self.fixed)
+
+    def case(self, draw: Draw, number: int, folder: Path) -> Outcome:
+        """Try one case and leave the folder as it was."""
+        if self.law is not None and number % LAW_EVERY == 0:
+            return self._law(draw, folder)
+        files = self.damage(self.make(draw), draw)
+        put(folder, files)
+        try:
+            names = (folder.name, *(Path(name).name for name in files)) if self.named else ()
+            answer, outcome = attempt(lambda: self.read(folder), names)
+            outcome = judge(answer, outcome, lambda: self.literal(folder))
+            if outcome.kind == READ and self.round_trip and draw.chance(ROUND_TRIP):
+                outcome = rewrite(folder, answer, draw)
+            return outcome
+        finally:
+            take(folder, [*files, "again"])
+
+    def _law(self, draw: Draw, folder: Path) -> Outcome:
+        assert self.law is not None
+        before, after, names = self.law(draw)
+        answers = []
+        for files in (before, after):
+            put(folder, files)
+            answer, outcome = attempt(lambda: self.read(folder))
+            take(folder, list(files))
+            if outcome.kind != READ:
+                return Outcome(WRONG, f"valid data: {outcome.kind} {outcome.detail}")
+            answers.append(answer)
+        expected = renamed(answers[0], names)
+        if answers[1] != expected:
+            return Outcome(WRONG, f"law: {difference(answers[1], expected)}")
+        return Outcome(READ)
+
+
+def put(folder: Path, files: Files) -> None:
+    """Write files into a folder."""
+    for name, content in files.items():
+        path = folder / name
+        if not path.parent.is_dir():
+            path.parent.mkdir(parents=True)
+        path.write_bytes(content)
+
+
+def take(folder: Path, names: list[str]) -> None:
+    """Take files, or a folder, out of a folder again."""
+    for name in names:
+        path = folder / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.exists():
+            os.unlink(path)
+
+
+def renamed(answer: Any, names: dict[str, str]) -> Any:
+    """Name the classes of an answer as its other version does."""
+    rows = {
+        name: (split, frozenset(names[c] for c in present), frozenset(names[c] for c in unknown), x)
+        for name, (split, present, unknown, x) in answer["rows"].items()
+    }
+    return {"classes": frozenset(names[c] for c in answer["classes"]), "rows": rows}
+
+
+def labels_by_name(source: Any) -> dict[str, Any]:
+    """Say what a data set says, by the names of rows and classes."""
+    rows: dict[str, Any] = {}
+    given = source.given.tolist()
+    truth = None if source.truth is None else source.truth.tolist()
+    for i, name in enumerate(source.names):
+        present = frozenset(c for c, v in zip(source.classes, given[i], strict=True) if v == 1)
+        known = given[i] if truth is None else truth[i]
+        unknown = frozenset(c for c, v in zip(source.classes, known, strict=True) if v == -1)
+        split = None if source.split is None else source.split[i]
+        if source.features is None:
+            rows[name] = (split, present, unknown, str(source.images[i]))
+            continue
+        views = () if source.stored is None else tuple(source.stored[i].flatten().tolist())
+        inputs = (tuple(source.features[i].flatten().tolist()), views, tuple(known))
+        rows[name] = (split, present, frozenset(), inputs)
+    if len(rows) < len(source.names):
+        return {"rows": "two of one name"}
+    return {"classes": frozenset(source.classes), "rows": rows}
+
+
+def read_folder(folder: Path) -> Any:
+    """Read a folder as every command does."""
+    return labels_by_name(data.read(folder))
+
+
+def read_file(folder: Path) -> Any:
+    """Read the .npz of a folder."""
+    return labels_by_name(data.read(folder / "x.npz"))
+
+
+def read_mapped(folder: Path) -> Any:
+    """Read the .npz of a folder, whose arrays are mapped however small they are."""
+    before = mapped.LARGE
+    mapped.LARGE = 1
+    try:
+        return read_file(folder)
+    finally:
+        mapped.LARGE = before
+
+
+def rewrite(folder: Path, answer: Any, draw: Draw) -> Outcome:
+    """Change one label, write labels.csv, read it again: that label alone must differ."""
+    source = data.read(folder)
+    given = source.given.clone()
+    i, k = draw.below(given.shape[0]), draw.below(given.shape[1])
+    given[i, k] = 1 - given[i, k].clamp(min=0)
+    again = folder / "again"
+    again.mkdir()
+    out = again / "labels.csv"
+    _, outcome = attempt(lambda: find_writer(out, source.path).write(source, given, out))
+    if outcome.kind != READ:
+        return outcome
+    (again / "classes.txt").write_text("\n".join(source.classes), encoding="utf-8")
+    try:
+        found = literal.parse_csv(literal.text_of(out))
+    except UnsureError:
+        return outcome
+    except Exception as error:
+        return Outcome(WRONG, f"what was written cannot be read: {error}")
+    header = [name.strip() for name in found[0]]
+    image, labels = header.index("image"), header.index("labels")
+    rows = {
+        row[image].strip(): {part.strip() for part in row[labels].split("|")} - {""}
+        for row in found[1:]
+        if "".join(row).strip()
+    }
+    expected = {
+        name: {c for c, v in zip(source.classes, given[i].tolist(), strict=True) if v == 1}
+        for i, name in enumerate(source.names)
+    }
+    return outcome if rows == expected else Outcome(WRONG, "labels differ when written and read")
+
+
+def some_file(files: Files, draw: Draw) -> tuple[str, bytes]:
+    """Choose the file to damage."""
+    name = draw.pick(sorted(files))
+    return name, files[name]
+
+
+def damage_text(between: str) -> Callable[[Files, Draw], Files]:
+    """Damage one text file, or remove it."""
+
+    def damage(files: Files, draw: Draw) -> Files:
+        name, content = some_file(files, draw)
+        if draw.chance(0.01):
+            return {each: files[each] for each in files if each != name}
+        return files | {name: mutate_text(content, draw, between)}
+
+    return damage
+
+
+def damage_coco(trees: dict[str, Any], draw: Draw) -> Files:
+    """Damage one JSON file as a tree or as bytes; the other now and then in the same way."""
+    name = draw.pick(sorted(trees))
+    files = {each: seeds.to_json(tree) for each, tree in trees.items()}
+    files[name] = write_json(mutate_tree(trees[name], draw), draw)
+    if draw.chance(0.3):  # names that are odd in both
+        text = draw.pick(["\0", "\ud800", "é", "=1+1", "a|b", " x ", "x\r", "\x1b[0m", ""])
+        for each, tree in trees.items():
+            tree["categories"][0]["name"] = text
+            files[each] = seeds.to_json(tree)
+    return files
+
+
+KINDS = [
+    "int64", "float64", ">f4", ">i8", "bool", "complex64", "U", "S", "O", "datetime64[s]", "float16",
+    "longdouble", "V4", "uint64", "int8",
+]  # fmt: skip
+
+
+def damage_arrays(members: dict[str, Any], draw: Draw) -> Files:
+    """Damage one to three arrays, then perhaps the bytes of the file."""
+    for _ in range(1 + draw.below(3)):
+        members = _damage_array(members, draw) or members
+    content = seeds.write_npz(members, draw.chance(0.3))
+    return {"x.npz": mutate_bytes(content, draw) if draw.chance(0.3) else content}
+
+
+def _damage_array(members: dict[str, Any], draw: Draw) -> dict[str, Any]:
+    name = draw.pick(sorted(members))
+    array = members[name]
+    kind = draw.below(13)
+    if kind == 0:
+        return {key: value for key, value in members.items() if key != name}
+    if kind == 1:
+        other = draw.pick(["labels", "views", "truth", "features", "x", "../x", "", "Labels"])
+        return {**{k: v for k, v in members.items() if k != name}, other: array}
+    if kind == 2:
+        other = draw.pick(sorted(members))
+        return members | {name: members[other], other: array}
+    if kind <= 4:
+        try:
+            with np.errstate(all="ignore"):
+                return members | {name: array.astype(draw.pick(KINDS))}
+        except (ValueError, TypeError):
+            return members
+    if kind == 5:
+        return members | {name: np.asfortranarray(array)}
+    if kind == 6:
+        return members | {name: draw.pick([array.T, array[None], array[..., None], array.ravel()])}
+    if kind == 7 and array.ndim:
+        return members | {name: draw.pick([array[1:], array[:0], np.concatenate([array, array])])}
+    if kind == 8 and array.ndim:
+        return members | {name: array[draw.rng.permutation(len(array))]}
+    if kind == 9:
+        return members | {name: np.array(draw.pick(["x", 1, 0.5, [], [["train"]], None]))}
+    array = array.copy()
+    if array.size and array.dtype.kind in "fiub":
+        odd = [np.nan, np.inf, -np.inf, 1e39, 2, -1, 0.5, 1e-46, 255, 256, 2**40]
+        with np.errstate(all="ignore"):
+            try:
+                array.flat[draw.below(array.size)] = draw.pick(odd)
+            except (ValueError, OverflowError):
+                return members
+    elif array.size and array.dtype.kind == "U":
+        odd_names = [
+            "",
+            "\0",
+            "a\0b",
+            "\ud800",
+            "é",
+            "x" * 300,
+            "a|b",
+            "../x",
+            "train",
+            array.flat[0],
+        ]
+        array = array.astype("U300")
+        array.flat[draw.below(array.size)] = draw.pick(odd_names)
+    return members | {name: array}
+
+
+def _png() -> bytes:
+    import io
+
+    out = io.BytesIO()
+    Image.new("RGB", (2, 2), (200, 100, 50)).save(out, "PNG")
+    return out.getvalue()
+
+
+def _coco_images() -> Files:
+    return {f"{part}2017/{name}.jpg": b"" for part in ("train", "val") for name in seeds.NAMES}
+
+
+FORMATS = "balancemix.data.formats"
+LABEL_READERS = [
+    Reader(
+        name="labels.csv",
+        modules=(f"{FORMATS}.csv",),
+        make=seeds.csv,
+        damage=damage_text(",|"),
+        read=read_folder,
+        literal=literal.read_csv,
+        fixed={name: _png() for name in seeds.IMAGES},
+        law=laws.csv,
+        round_trip=True,
+    ),
+    Reader(
+        name="COCO JSON",
+        modules=(f"{FORMATS}.coco",),
+        make=seeds.coco,
+        damage=damage_coco,
+        read=read_folder,
+        literal=literal.read_coco,
+        fixed=_coco_images(),
+        law=laws.coco,
+        round_trip=True,
+    ),
+    Reader(
+        name="VOC text",
+        modules=(f"{FORMATS}.voc",),
+        make=seeds.voc,
+        damage=damage_text(" _"),
+        read=read_folder,
+        literal=literal.read_voc,
+        fixed={f"VOC2007/JPEGImages/{name}.jpg": b"" for name in seeds.NAMES},
+        law=laws.voc,
+        round_trip=True,
+    ),
+    Reader(
+        name="DeepFashion text",
+        modules=(f"{FORMATS}.deepfashion",),
+        make=seeds.deepfashion,
+        damage=damage_text(" "),
+        read=read_folder,
+        literal=literal.read_deepfashion,
+        fixed={f"img/x/{name}.jpg": b"" for name in seeds.NAMES},
+        law=laws.deepfashion,
+        round_trip=True,
+    ),
+    Reader(
+        name=".npz",
+        modules=(f"{FORMATS}.npz",),
+        make=seeds.arrays,
+        damage=damage_arrays,
+        read=read_file,
+        literal=lambda folder: literal.read_npz(folder / "x.npz"),
+        law=laws.npz,
+    ),
+    Reader(
+        name=".npz, mapped",
+        modules=(f"{FORMATS}.mapped",),
+        make=seeds.arrays,
+        damage=damage_arrays,
+        read=read_mapped,
+        literal=lambda folder: literal.read_npz(folder / "x.npz", checked=False),
+        law=laws.npz,
+    ),
+]

@@ -1,0 +1,182 @@
+"""The readers of a run's files: each file damaged in turn, in a run that is otherwise whole.
+
+A run says what it holds more than once, so a damaged file must give the same answer as before, or
+be refused, or be told about: an answer that differs without a word is silently wrong.
+"""
+
+import contextlib
+import functools
+import io
+import json
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from balancemix.auditing.findings import audit_run
+from balancemix.cli import main
+from balancemix.report.summary import Summary
+from balancemix.run import Run
+from tests.torture import names
+from tests.torture.draw import Draw
+from tests.torture.mutate import mutate_bytes, mutate_lines, mutate_tree, write_json
+from tests.torture.outcome import READ, WRONG, Outcome, attempt, listening
+
+ROWS, CLASSES, WIDTH = 40, 3, 4
+
+
+def tiny_data(path: Path, seed: int = 0) -> None:
+    """Write features that a linear model can learn from in no time."""
+    generator = np.random.default_rng(seed)
+    labels = (generator.random((ROWS, CLASSES)) < 0.4).astype(np.uint8)
+    labels[:CLASSES] = labels[-CLASSES:] = np.eye(CLASSES, dtype=np.uint8)
+    directions = generator.normal(size=(CLASSES, WIDTH))
+    features = labels @ directions + 0.3 * generator.normal(size=(ROWS, WIDTH))
+    np.savez(
+        path,
+        features=features.astype(np.float32),
+        labels=labels,
+        classes=np.array(["cat", "dog", "cup"]),
+        images=np.array([f"{i:02}.png" for i in range(ROWS)]),
+        split=np.array(["train"] * 30 + ["test"] * 10),
+    )
+
+
+TRAIN = (
+    "--noise", "flip:0.2", "--epochs", "3", "--batch-size", "16", "--device", "cpu",
+    "--workers", "0",    "--set", "model.hidden=8", "--set", "method.warmup=1",
+)  # fmt: skip
+
+
+def call(*words: str | Path) -> tuple[int, str, str]:
+    """Run a command in this process: its exit code and what it printed."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = main([str(word) for word in words])
+        except SystemExit as error:
+            code = error.code if isinstance(error.code, int) else 2
+    return code, out.getvalue(), err.getvalue()
+
+
+def make_run(folder: Path) -> Path:
+    """Train a tiny run in a folder, and audit it."""
+    tiny_data(folder / "x.npz")
+    run = folder / "run"
+    code, _, err = call("train", folder / "x.npz", "--out", run, *TRAIN)
+    assert code == 0, err
+    assert call("audit", run)[0] == 0
+    return run
+
+
+def canonical(value: Any) -> Any:
+    """Make an answer that can be compared, NaN included."""
+    if isinstance(value, torch.Tensor | np.ndarray):
+        array = np.asarray(value)
+        return (str(array.dtype), array.shape, array.tobytes() if array.dtype != object else "?")
+    if isinstance(value, dict):
+        return {str(key): canonical(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [canonical(each) for each in value]
+    return repr(value)
+
+
+def summary(run: Run) -> Any:
+    """Read all that a report says in words."""
+    found = Summary(run)
+    return canonical(
+        [
+            found.metrics, found.noise, found.log, found.names, found.classes, found.given,
+            found.truth, found.ap[0], found.quality, found.changed(), found.commands(),
+            [vars(each) for each in found.findings],
+        ]
+    )  # fmt: skip
+
+
+def findings(run: Run) -> Any:
+    """Audit."""
+    return canonical([vars(each) for each in audit_run(run, 0.5)])
+
+
+# A file by its meaning (see names.py), and what reads it.
+READS: dict[str, Callable[[Run], Any]] = {
+    "plan": lambda run: canonical(run.plan.tree()),
+    "noise": summary,
+    "log": lambda run: canonical(run.log()),
+    "metrics": summary,
+    "per class": summary,
+    "label table": findings,
+    "truth": summary,
+    "weights": lambda run: canonical(run.load_model()),
+    "checkpoint": lambda run: canonical(names.restore(run)),
+}
+
+
+class RunFile:
+    """The reader of one file of a run."""
+
+    group, chunk = "readers", 500
+
+    def __init__(self, meaning: str) -> None:
+        self.file, self.answers = names.file_of(meaning), READS[meaning]
+        self.name = f"run: {self.file}"
+        self.modules: tuple[str, ...] = ("balancemix.run",)
+
+    def prepare(self, folder: Path) -> None:
+        """Put a whole run into the folder."""
+        shutil.copytree(whole_run(), folder, dirs_exist_ok=True)
+        self.whole = (folder / self.file).read_bytes()
+        with listening():
+            self.before = self.answers(Run.open(folder))
+
+    def case(self, draw: Draw, number: int, folder: Path) -> Outcome:
+        """Damage the file; in every fourth case of a run from before there was a manifest."""
+        path = folder / self.file
+        path.write_bytes(self.damage(draw))
+        hidden = names.hide_manifest(folder) if number % 4 == 0 else None
+        try:
+            with listening() as told:
+                answer, outcome = attempt(lambda: self.answers(Run.open(folder)), (folder.name,))
+            if outcome.kind == READ and answer != self.before and not told:
+                return Outcome(WRONG, f"{self.file}: another answer without a word")
+            return outcome
+        finally:
+            path.write_bytes(self.whole)
+            if hidden is not None:
+                names.show_manifest(folder, hidden)
+
+    def damage(self, draw: Draw) -> bytes:
+        """Damage bytes, or what they say."""
+        if draw.chance(0.4):
+            return mutate_bytes(self.whole, draw)
+        if self.file.endswith(".json"):
+            return write_json(mutate_tree(json.loads(self.whole), draw), draw)
+        if self.file.endswith(".jsonl"):
+            lines = self.whole.decode().splitlines()
+            if draw.chance(0.5):
+                return mutate_lines("\n".join(lines), draw).encode("utf-8", "surrogatepass")
+            i = draw.below(len(lines))
+            lines[i] = write_json(mutate_tree(json.loads(lines[i]), draw), draw).decode(
+                "utf-8", "surrogateescape"
+            )
+            return "\n".join(lines).encode("utf-8", "surrogateescape")
+        if self.file.endswith(".npz"):
+            from tests.torture.readers import damage_arrays
+
+            with np.load(io.BytesIO(self.whole)) as arrays:
+                return damage_arrays(dict(arrays), draw)["x.npz"]
+        return mutate_bytes(mutate_bytes(self.whole, draw), draw)
+
+
+@functools.cache
+def whole_run() -> Path:
+    """Train the run that all cases of this process begin with."""
+    folder = Path(tempfile.mkdtemp(dir=names.scratch(), prefix="run-"))
+    return make_run(folder)
+
+
+RUN_READERS = [RunFile(meaning) for meaning in READS]
