@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from balancemix.errors import InputError
+from balancemix.errors import InputError, printable
 
 READ, REFUSED = "read", "refused"  # what should happen
 TRACEBACK, WRONG, LOST, UNTIDY = "traceback", "silently wrong", "lost", "untidy refusal"
@@ -57,12 +57,16 @@ def attempt(read: Callable[[], Any], names: tuple[str, ...] = ()) -> tuple[Any, 
     try:
         return read(), Outcome(READ)
     except InputError as error:
-        message = str(error)
+        message = printable(str(error))  # as the command line shows it
         if BREAKS.search(message):
             return None, Outcome(UNTIDY, f"more than one line: {_where(error)}")
         if names and not any(name in message for name in names):
             return None, Outcome(UNTIDY, f"names no file: {_where(error)}")
         return None, Outcome(REFUSED)
+    except OSError as error:  # what the system says is one line too, if it names the file
+        if error.strerror and error.filename:
+            return None, Outcome(REFUSED)
+        return None, Outcome(TRACEBACK, f"{type(error).__name__} at {_where(error)}")
     except BaseException as error:
         return None, Outcome(TRACEBACK, f"{type(error).__name__} at {_where(error)}")
     finally:

@@ -226,8 +226,8 @@ def damage_coco(trees: dict[str, Any], draw: Draw) -> Files:
 
 
 KINDS = [
-    "int64", "float64", ">f4", ">i8", "bool", "complex64", "U", "S", "O", "datetime64[s]", "float16",
-    "longdouble", "V4", "uint64", "int8",
+    "int64", "float64", ">f4", ">i8", "bool", "complex64", "U", "S", "O", "datetime64[s]",
+    "float16", "longdouble", "V4", "uint64", "int8",
 ]  # fmt: skip
 
 

@@ -92,14 +92,14 @@ def summary(run: Run) -> Any:
         [
             found.metrics, found.noise, found.log, found.names, found.classes, found.given,
             found.truth, found.ap[0], found.quality, found.changed(), found.commands(),
-            [vars(each) for each in found.findings],
+            list(found.findings.lines()),
         ]
     )  # fmt: skip
 
 
 def findings(run: Run) -> Any:
     """Audit."""
-    return canonical([vars(each) for each in audit_run(run, 0.5)])
+    return canonical(list(audit_run(run, 0.5).lines()))
 
 
 # A file by its meaning (see names.py), and what reads it.
