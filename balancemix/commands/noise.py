@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> None:
     from balancemix.commands.show import console, make_table
     from balancemix.data import ReadOptions, load
     from balancemix.data.formats import find_writer
-    from balancemix.data.noisy import add_noise
+    from balancemix.data.splits import add_noise
     from balancemix.labels.noise import parse
 
     parse(arguments.noise)

@@ -28,11 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Predict and write."""
     from balancemix.data import ReadOptions, load_unlabelled
-    from balancemix.data.predictions import write_predictions
     from balancemix.progress import progress
     from balancemix.run import Run
     from balancemix.training.experiment import trained_model, view_of
-    from balancemix.training.predict import predict
+    from balancemix.training.predict import predict, write_predictions
 
     run_ = Run.open(arguments.run_directory)
     classes = run_.read_arrays("labels.npz")["classes"].tolist()

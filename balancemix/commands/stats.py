@@ -27,10 +27,11 @@ def run(arguments: argparse.Namespace) -> None:
     """Count and print."""
     from balancemix.commands.show import console
     from balancemix.data import ReadOptions, load
-    from balancemix.data.describe import describe
+    from balancemix.labels.classes import describe
 
     options = ReadOptions(skip_bad=arguments.skip_bad)
-    facts = describe(load(arguments.data, options=options).named(arguments.split))
+    rows = load(arguments.data, options=options).named(arguments.split)
+    facts = describe(rows.given, rows.classes)
     if arguments.json:
         print(json.dumps(facts, indent=2))
         return

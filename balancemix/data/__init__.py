@@ -48,10 +48,8 @@ def load(data: str | Path, view: View = View(), options: ReadOptions = ReadOptio
     rows = rows_of(source, view)
     if isinstance(rows, ImageRows):
         rows = rows.cached(options.cache)  # before they are split: all splits share one store
-    if source.split is None:
-        drawn = hold_out(where, len(source), options.holdout, options.seed)
-        source = replace(source, split=drawn)
-    return replace(split(where, rows, source.split), source=source)
+    names = source.split or hold_out(where, len(source), options.holdout, options.seed)
+    return replace(split(where, rows, names), source=replace(source, split=names))
 
 
 def read(data: str | Path, options: ReadOptions = ReadOptions()) -> Source:
@@ -62,7 +60,7 @@ def read(data: str | Path, options: ReadOptions = ReadOptions()) -> Source:
 
 def rows_of(source: Source, view: View = View()) -> Rows:
     """Make rows of what a data set says, in its order."""
-    labelled = source.labels, source.classes, source.names, source.truth, view
+    labelled = source.known, source.classes, source.names, source.truth, view
     if source.features is not None:
         return FeatureRows(source.features, *labelled, stored=source.stored, pictures=source.images)
     if not isinstance(source.images, list):

@@ -1,4 +1,4 @@
-"""What a data set says of its rows, and how they are to be shown; nothing is decoded here."""
+"""What the files of a data set say, and how its rows are shown to a model; nothing is decoded."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ Channels = tuple[float, float, float]
 
 IMAGENET_MEAN: Channels = (0.485, 0.456, 0.406)
 IMAGENET_STD: Channels = (0.229, 0.224, 0.225)
+# The fields of a source that have an entry for each row.
+PER_ROW = ("names", "given", "split", "truth", "verified", "images", "features", "stored")
 
 
 @dataclass(frozen=True)
 class View:
     """How a row is shown to a model.
 
-    Images are resized to `size`×`size` pixels and normalised by `mean` and `std` of the channels,
-    in units of 0 to 1; `augment` makes an augmented view. Of features, an augmented view drops each
-    with probability `dropout` and adds Gaussian noise of `noise` standard deviations; where views
-    are stored, it is one of these, and only with `vary_stored` is it changed as well.
+    Images are resized to `size`×`size` pixels and normalised by `mean` and `std` of each channel,
+    on a scale from 0 to 1; `augment` names the augmentation. An augmented view of features drops
+    each with probability `dropout` and adds Gaussian noise of `noise` standard deviations. Where
+    views are stored, it is one of them, which `vary_stored` changes as well.
 
     >>> View(size=128).augment
     'randaugment'
@@ -44,24 +46,24 @@ class View:
 
     def __post_init__(self) -> None:
         if self.size < 1:
-            raise InputError(f"size must be at least 1 pixel, it is {self.size}")
+            raise InputError(f"size must be at least 1 pixel, not {self.size}")
         if self.augment not in get_args(Augment):
             options = suggest(self.augment, get_args(Augment))
             raise InputError(f"augment: unknown {self.augment!r}; {options}")
         if not 0 <= self.dropout < 1:
-            raise InputError(f"dropout must be in [0, 1), it is {self.dropout}")
+            raise InputError(f"dropout must be in [0, 1), not {self.dropout}")
         if not 0 <= self.noise < float("inf"):
-            raise InputError(f"noise must be 0 or more, it is {self.noise}")
+            raise InputError(f"noise must be 0 or more, not {self.noise}")
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What to make of a data set's files.
+    """How the files of a data set are read.
 
     `skip_bad` leaves out images that cannot be read. `unannotated` images of COCO are dropped or
-    kept, `difficult` objects of VOC are ignored in evaluation or negative. `holdout` is the share
-    of rows to score on where the file names no split; `seed` draws them, and the digits. `cache`
-    keeps resized images, see `ImageRows.cached`.
+    kept; `difficult` objects of VOC are ignored in evaluation, or negative. `holdout` is the share
+    of rows to score on where the files name no split; `seed` draws them, and the built-in digits.
+    `cache` says where resized images are kept, see `ImageRows.cached`.
     """
 
     skip_bad: bool = False
@@ -74,14 +76,18 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class Source:
-    """What the files at `path` say of N rows and K classes.
+    """What the files at `path` say about N rows and K classes.
 
-    `given` is N×K int8: 1 present, 0 absent, −1 unknown. `truth`, where it differs, is N×K uint8,
-    or int8 with −1 where it is unknown; `verified`, N×K bool, marks labels that a person confirmed.
-    The inputs are `images`, or `features` (N×D, or maps N×D×H×W) with views of them in `stored`
-    (N×V×D…); then `images` only show the rows: files, any of which may be missing, or N×H×W pixels.
-    `origin` is what the format remembers in order to write the same file again, `facts` how the
-    labels were made.
+    given      N×K int8: 1 present, 0 absent, −1 unknown
+    truth      where it differs from `given`: N×K uint8, or int8 with −1 where it is unknown
+    verified   N×K bool: labels that a person confirmed
+    split      the name of each row's split
+    images     N image files; with `features` they only illustrate the rows, and may be missing or
+               be N×H×W pixels
+    features   N×D, or maps N×D×H×W
+    stored     augmented views of the features, N×V×D…
+    origin     what the format needs in order to write the same file again
+    facts      how the labels were made
     """
 
     path: Path
@@ -98,25 +104,29 @@ class Source:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of_images(
-        cls,
-        path: Path,
-        images: list[Path],
-        classes: list[str],
-        given: Tensor,
-        split: list[str] | None = None,
-        truth: Tensor | None = None,
+    def of_parts(
+        cls, path: Path, classes: list[str], parts: Sequence[tuple[str, list[Path], Tensor]]
     ) -> Source:
-        """Describe image files below a folder, named by their place in it."""
-        names = [image.relative_to(path).as_posix() for image in images]
-        return cls(path, classes, names, given, split, truth, images=images)
+        """Join parts of a folder: a split, its images and their given labels.
+
+        Images are named by their path in the folder.
+        """
+        images = [image for _, part, _ in parts for image in part]
+        return cls(
+            path=path,
+            classes=classes,
+            names=[image.relative_to(path).as_posix() for image in images],
+            given=torch.cat([given for _, _, given in parts]),
+            split=[name for name, part, _ in parts for _ in part],
+            images=images,
+        )
 
     def __len__(self) -> int:
         return len(self.names)
 
     @property
-    def labels(self) -> Tensor:
-        """The labels as training reads them: N×K uint8."""
+    def known(self) -> Tensor:
+        """The given labels as training reads them: N×K uint8, none of them unknown."""
         unknown = (self.given < 0).nonzero()
         if len(unknown):
             i, k = unknown[0].tolist()
@@ -131,22 +141,12 @@ class Source:
         return [i for i, name in enumerate(self.split or ()) if name == split]
 
     def subset(self, index: Sequence[int]) -> Source:
-        """Keep the rows at `index`; what was to be written again is forgotten."""
-        rows = torch.tensor(index, dtype=torch.long)
+        """Keep the rows at `index`; `origin` is dropped, since the file has other rows."""
         kept: dict[str, Any] = {"origin": None}
-        for name in (
-            "names",
-            "given",
-            "split",
-            "truth",
-            "verified",
-            "images",
-            "features",
-            "stored",
-        ):
+        for name in PER_ROW:
             value = getattr(self, name)
             if isinstance(value, Tensor):
-                kept[name] = value[rows]
+                kept[name] = value[torch.tensor(index, dtype=torch.long)]
             elif value is not None:
                 kept[name] = [value[i] for i in index]
         return replace(self, **kept)
@@ -155,46 +155,63 @@ class Source:
 def without_missing(source: Source, skip_bad: bool) -> Source:
     """Refuse missing image files by name, or leave their rows out.
 
-    That files exist is all that is checked: opening 100,000 of them takes minutes.
+    Only that files exist is checked: opening 100,000 of them takes minutes.
     """
     if source.features is not None or not isinstance(source.images, list):
         return source
-    there = present(source.images)
-    if all(there):
+    exists = present(source.images)
+    missing = [repr(name) for name, here in zip(source.names, exists, strict=True) if not here]
+    if not missing:
         return source
-    bad = [repr(name) for name, found in zip(source.names, there, strict=True) if not found]
-    message = f"{source.path}: {len(bad)} of {len(source)} images are missing: {listing(bad)}"
-    if not skip_bad or not any(there):
-        raise InputError(f"{message}; put them there, or pass --skip-bad to go on without")
-    warnings.warn(f"{message}; left out", stacklevel=3)
-    return source.subset([i for i, found in enumerate(there) if found])
+    leave_out(f"{source.path}: %s are missing", missing, len(source), skip_bad)
+    return source.subset([i for i, here in enumerate(exists) if here])
+
+
+def leave_out(message: str, bad: Sequence[str], count: int, skip_bad: bool) -> None:
+    """Refuse `bad` images out of `count`, or warn that they are left out.
+
+    `message` has a `%s` for how many there are.
+
+    >>> leave_out("photos: %s cannot be read", [], 3, skip_bad=False)
+    """
+    if not bad:
+        return
+    message = f"{message % f'{len(bad)} of {count} images'}: {listing(bad)}"
+    if not skip_bad or len(bad) == count:
+        raise InputError(f"{message}; restore them, or pass --skip-bad to leave them out")
+    warnings.warn(f"{message}; left out", stacklevel=4)
 
 
 def present(paths: Sequence[Path]) -> list[bool]:
-    """Say of each file whether it is there, by listing every folder once.
+    """Say for each file whether it exists; lists every folder once.
 
     >>> present([Path("nowhere/cat.jpg")])
     [False]
     """
-    found: dict[Path, set[str]] = {}
+    files: dict[Path, set[str]] = {}
     for folder in {path.parent for path in paths}:
         try:
-            found[folder] = set(os.listdir(folder))
+            files[folder] = set(os.listdir(folder))
         except OSError:
-            found[folder] = set()
-    return [path.name in found[path.parent] for path in paths]
+            files[folder] = set()
+    return [path.name in files[path.parent] for path in paths]
 
 
-def read_lines(file: Path, needed: str) -> list[str]:
-    """Read the lines of a text file, without their ends; `needed` says what to do if it is missing.
+def read_text(file: Path, missing: str, damaged: str = "unpack it again") -> str:
+    """Read a text file; `missing` and `damaged` say what to do if it is."""
+    try:
+        return file.read_text(encoding="utf-8-sig")  # spreadsheets start a file with a mark
+    except FileNotFoundError as error:
+        raise InputError(f"{file}: not found; {missing}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}: not UTF-8 (byte {error.start}); {damaged}") from error
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror})") from error
+
+
+def read_lines(file: Path, missing: str) -> list[str]:
+    """Read the lines of a text file, without line ends.
 
     Blank lines at the end are left out, so that line i of the file is item i − 1.
     """
-    try:
-        return file.read_text(encoding="utf-8-sig").rstrip().split("\n")
-    except FileNotFoundError as error:
-        raise InputError(f"{file}: not found; {needed}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file}: not UTF-8 (byte {error.start}); unpack it anew") from error
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror})") from error
+    return read_text(file, missing).rstrip().split("\n")

@@ -1,4 +1,4 @@
-"""Which rows train and which are scored on: by the split a file names, or by a random holdout."""
+"""Which rows train and which are scored: by the splits that a file names, or a random holdout."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
+from torch import Tensor
 
 from balancemix.data.rows import Rows
-from balancemix.data.source import ReadOptions, Source
+from balancemix.data.source import Source
 from balancemix.errors import InputError, listing, suggest
+from balancemix.labels import noise
 from balancemix.labels.classes import class_counts
 
 NAMES = ("train", "test", "val", "valid")
-HELD_OUT = "held-out"  # training rows that are only scored on; no file names them
+HELD_OUT = "held-out"  # training rows kept for scoring; no file has a split of this name
 
 
 @dataclass(frozen=True)
 class Splits:
-    """`train` to learn from and `test` to score on; `splits` holds all rows by name of split.
+    """`train` to learn from and `test` to score on; `splits` holds the rows of each split by name.
 
-    `source` is what they were read from, with the split of each of its rows.
+    `source` is what they were read from, with a split for each row.
     """
 
     train: Rows
@@ -42,7 +44,7 @@ class Splits:
         return self.splits[name]
 
     def held_out(self, share: float, seed: int) -> Splits:
-        """Score on a random `share` of the training rows, which train no longer."""
+        """Score on a random `share` of the training rows, and train on the rest."""
         split = hold_out("the training rows", len(self.train), share, seed)
         parts = ([i for i, name in enumerate(split) if name == part] for part in ("train", "test"))
         kept, held = (self.train.subset(torch.tensor(index)) for index in parts)
@@ -51,7 +53,7 @@ class Splits:
 
 
 def check_split(where: str, name: str) -> None:
-    """Refuse a split of unknown name; `where` begins the message.
+    """Refuse an unknown name of a split; `where` begins the message.
 
     >>> check_split("labels.csv row 2", "train")
     """
@@ -60,67 +62,77 @@ def check_split(where: str, name: str) -> None:
 
 
 def check_classes(where: str, classes: Sequence[str]) -> None:
-    """Refuse fewer than two classes, and a name given twice.
+    """Refuse fewer than two classes, and repeated names.
 
     >>> check_classes("classes.txt", ["cat", "dog"])
     """
     if len(classes) < 2:
-        found = f"only {classes[0]!r} is" if classes else "none is"
-        raise InputError(f"{where}: needs at least two classes, {found} there")
+        present = f"only {classes[0]!r}" if classes else "none"
+        raise InputError(f"{where}: needs at least two classes, has {present}")
     repeated = [repr(name) for name, count in Counter(classes).items() if count > 1]
     if repeated:
         raise InputError(f"{where}: class names repeated: {listing(repeated)}; give each one once")
 
 
-def split(
-    source: str,
-    rows: Rows,
-    names: Sequence[str] | None,
-    *,
-    holdout: float = ReadOptions.holdout,
-    seed: int = 0,
-) -> Splits:
-    """Split rows by the name given for each, or, where there is none, at random.
+def split(where: str, rows: Rows, names: Sequence[str]) -> Splits:
+    """Split rows by the name of each one's split; `where` begins the messages.
 
-    Scored on is `test`, or else `val`, or else `valid`. Warns of classes that no row trains. A
-    truth that may be unknown in places (int8) is for scoring alone: the training rows lose it.
+    The rows to score on are `test`, or else `val`, or else `valid`. Warns of classes without a
+    positive among the training rows. A truth that is unknown in places (int8) is for scoring only:
+    the training rows lose it.
 
     >>> rows = Rows(torch.eye(3, dtype=torch.uint8).repeat(2, 1), ["a", "b", "c"])
-    >>> len(split("here", rows, ["train"] * 4 + ["val"] * 2).test)
+    >>> len(split("photos", rows, ["train"] * 4 + ["val"] * 2).test)
     2
     """
-    if names is None:
-        names = hold_out(source, len(rows), holdout, seed)
-    found = {name: [i for i, value in enumerate(names) if value == name] for name in NAMES}
-    parts = {name: rows.subset(torch.tensor(i)) for name, i in found.items() if i}
+    places = {name: [i for i, value in enumerate(names) if value == name] for name in NAMES}
+    parts = {name: rows.subset(torch.tensor(index)) for name, index in places.items() if index}
     if "train" not in parts:
-        raise InputError(f"{source}: no rows to train on; give some of them the split 'train'")
+        raise InputError(f"{where}: no rows to train on; give some of them the split 'train'")
     train = parts["train"]
     if train.truth is not None and train.truth.dtype == torch.int8:
         parts["train"] = train.with_given(train.given, None)
     scored = next((parts[name] for name in NAMES[1:] if name in parts), None)
     if scored is None:
         raise InputError(
-            f"{source}: no rows to score on; give some of them the split 'test' or 'val', "
+            f"{where}: no rows to score on; give some of them the split 'test' or 'val', "
             "or leave the splits out for a random holdout"
         )
     empty = (class_counts(parts["train"].given) == 0).nonzero().flatten().tolist()
     if empty:
         missing = listing([repr(rows.classes[k]) for k in empty])
-        warnings.warn(f"{source}: no training row has the class {missing}", stacklevel=3)
+        warnings.warn(f"{where}: no training row has the class {missing}", stacklevel=3)
     return Splits(parts["train"], scored, parts)
 
 
-def hold_out(source: str, count: int, share: float, seed: int) -> list[str]:
-    """Name the split of each of `count` rows, a random `share` of which is scored on.
+def hold_out(where: str, count: int, share: float, seed: int) -> list[str]:
+    """Name the split of each of `count` rows; a random `share` of them is "test".
 
-    >>> sorted(hold_out("here", 5, 0.2, 0))
+    >>> sorted(hold_out("photos", 5, 0.2, 0))
     ['test', 'train', 'train', 'train', 'train']
     """
     if not 0 < share < 1:
-        raise InputError(f"holdout must be between 0 and 1, it is {share}")
+        raise InputError(f"holdout must be between 0 and 1, not {share}")
     if count < 2:
-        raise InputError(f"{source}: needs at least two rows, one to train and one to score on")
+        raise InputError(f"{where}: needs at least two rows, one to train and one to score on")
     order = torch.randperm(count, generator=torch.Generator().manual_seed(seed)).tolist()
     held = set(order[: min(max(round(share * count), 1), count - 1)])
     return ["test" if i in held else "train" for i in range(count)]
+
+
+def add_noise(splits: Splits, kind: str, seed: int) -> tuple[Source, Tensor, dict[str, float]]:
+    """Add noise to the training labels of loaded data.
+
+    Returns the source with the labels before as its truth, the N×K labels with noise, and the
+    measured rates.
+    """
+    source = splits.source
+    if source is None:
+        raise InputError("only data that was loaded from files can be written again")
+    given = noise.parse(kind).apply(splits.train.given, seed)
+    measured = noise.measured_rates(splits.train.given, given)
+    noisy = source.given.clone()
+    noisy[source.rows_in("train")] = given.to(noisy.dtype)
+    truth = source.known if source.truth is None else source.truth
+    facts = {"noise": kind, "seed": seed, "measured": measured}
+    return replace(source, truth=truth, facts=facts), noisy, measured

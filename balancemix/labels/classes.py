@@ -1,7 +1,7 @@
 """Sort classes by how often they occur: many-, medium- and few-shot groups, imbalance ratios."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -70,6 +70,24 @@ def imbalance(labels: Tensor) -> dict[str, float]:
     return {
         "class_ratio": counts.max().item() / counts.min().item(),
         "positive_negative_ratio": (labels == 0).sum().item() / counts.sum().item(),
+    }
+
+
+def describe(given: Tensor, classes: Sequence[str]) -> dict[str, Any]:
+    """Count rows, classes and positives, the most frequent class first, and both ratios.
+
+    >>> describe(torch.tensor([[0, 1], [0, 1]]), ["cat", "dog"])["positives"]
+    {'dog': 2, 'cat': 0}
+    """
+    counts = class_counts(given)
+    order = counts.argsort(descending=True, stable=True).tolist()
+    return {
+        "rows": len(given),
+        "classes": len(classes),
+        "positives_per_row": int(counts.sum()) / len(given),
+        **imbalance(given),
+        "groups": {name: len(index) for name, index in class_groups(counts, "auto").items()},
+        "positives": {classes[k]: int(counts[k]) for k in order},
     }
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,7 +11,9 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from balancemix import processes
+from balancemix.data.formats.csv import write_table
 from balancemix.data.loading import Loader
+from balancemix.files import write_arrays
 from balancemix.models.classifier import evaluating
 from balancemix.models.fold import folded
 
@@ -40,6 +43,19 @@ def predict_logits(
 ) -> Tensor:
     """Compute N×K float32 logits, which rank rows without the ties of saturated probabilities."""
     return _run(model, data, batch_size, workers, advance, lambda logits: logits)
+
+
+def write_predictions(
+    out: Path, names: Sequence[str], classes: Sequence[str], confidence: Tensor, threshold: float
+) -> None:
+    """Write N×K confidences to an .npz, or to a CSV beside the classes over the threshold."""
+    if out.suffix == ".npz":
+        arrays = {"confidence": confidence.numpy(), "names": list(names), "classes": list(classes)}
+        write_arrays(out, arrays)
+        return
+    numbers = [[f"{value:.4f}" for value in column] for column in confidence.T.tolist()]
+    columns = dict(zip(classes, numbers, strict=True))
+    write_table(out, names, (confidence >= threshold).int(), classes, columns)
 
 
 def _own_batches(total: int, size: int) -> list[list[int]]:

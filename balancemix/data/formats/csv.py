@@ -6,7 +6,6 @@ import codecs
 import csv
 import io
 import os
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,18 +14,19 @@ import torch
 from torch import Tensor
 
 from balancemix.data import images
-from balancemix.data.source import ReadOptions, Source
+from balancemix.data.source import ReadOptions, Source, leave_out, read_text
 from balancemix.data.splits import check_classes, check_split
-from balancemix.errors import InputError, listing, suggest
+from balancemix.errors import InputError, suggest
 from balancemix.files import write_csv, write_whole
 
 ENDING = ".csv"  # of what `write` writes
 HEADER = "begin it with image,labels or image,labels,split"
+SAVE = "save it as UTF-8"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One row of labels.csv; `row` counts as a spreadsheet does, the header being row 1."""
+    """One row of labels.csv; `row` counts like a spreadsheet, from the header as row 1."""
 
     row: int
     image: str
@@ -43,10 +43,10 @@ def recognise(path: Path) -> str | None:
 
 
 def read(path: Path, options: ReadOptions) -> Source:
-    """Read images and labels, and the split named for each row, if any is.
+    """Read images and labels, and the split of each row if there are any.
 
     Classes are the lines of `classes.txt`, or else all labels in sorted order. Images that cannot
-    be read are an error that names them; `skip_bad` goes on without them.
+    be read are refused by name; `skip_bad` leaves them out.
     """
     file = path / "labels.csv"
     entries = read_entries(file)
@@ -68,7 +68,7 @@ def read(path: Path, options: ReadOptions) -> Source:
 
 
 def write(source: Source, given: Tensor, out: Path) -> None:
-    """Write labels.csv with other labels; rows whose labels stay are kept byte for byte.
+    """Write labels.csv with other labels; rows with the same labels keep every byte.
 
     Data of another format becomes image,labels[,split]. Rows that were left out stay out.
     """
@@ -82,7 +82,7 @@ def write(source: Source, given: Tensor, out: Path) -> None:
     records = _records(source.origin.decode("utf-8-sig"))
     first, text = next(records)
     header = [name.strip() for name in first]
-    split = None if "split" in header else source.split  # drawn at random, and now to be kept
+    split = None if "split" in header else source.split  # drawn at random: written, to keep it
     written = [text if split is None else _record([*first, "split"], text)]
     for cells, text in records:
         name = cells[header.index("image")].strip() if any(map(str.strip, cells)) else ""
@@ -106,13 +106,13 @@ def write_table(
     classes: Sequence[str],
     columns: Mapping[str, Sequence[str]],
 ) -> None:
-    """Write image,labels and other columns as labels.csv has them; the one place that does."""
+    """Write image, labels and other columns as a labels.csv."""
     lines = zip(names, label_cells(labels, classes), *columns.values(), strict=True)
     write_csv(out, ("image", "labels", *columns), lines)
 
 
 def label_cells(labels: Tensor, classes: Sequence[str]) -> list[str]:
-    """Write the labels of each row as labels.csv has them.
+    """Join the labels of each row as in labels.csv.
 
     >>> label_cells(torch.tensor([[1, 0, 1]]), ["cat", "dog", "cup"])
     ['cat|cup']
@@ -126,7 +126,7 @@ def label_cells(labels: Tensor, classes: Sequence[str]) -> list[str]:
 
 
 def _records(text: str) -> Iterator[tuple[list[str], str]]:
-    """Take a CSV file apart: the cells of each record, and its text."""
+    """Split a CSV file into records: the cells of each, and its text."""
     taken: list[str] = []
 
     def lines() -> Iterator[str]:
@@ -140,14 +140,14 @@ def _records(text: str) -> Iterator[tuple[list[str], str]]:
 
 
 def _record(cells: list[str], text: str) -> str:
-    """Write a record again, with the line's end that it had."""
+    """Write a record again, with the line end that it had."""
     out = io.StringIO(newline="")
     csv.writer(out).writerow(cells)  # ends in CR LF: cells that hold either are quoted
     return out.getvalue()[:-2] + text[len(text.rstrip("\r\n")) :]
 
 
 def read_entries(file: Path) -> list[Entry]:
-    """Read labels.csv, without looking at the images."""
+    """Read labels.csv without checking the images."""
     entries = list(_entries(file))
     if not entries:
         raise InputError(f"{file}: has no rows below its header; add one for each image")
@@ -163,9 +163,7 @@ def read_entries(file: Path) -> list[Entry]:
 
 
 def _entries(file: Path) -> Iterator[Entry]:
-    if not file.is_file():
-        raise InputError(f"{file}: not found; a folder of images needs one, {HEADER}")
-    text = _text(file)
+    text = read_text(file, f"a folder of images needs one, {HEADER}", SAVE)
     if not text.strip():
         raise InputError(f"{file}: is empty; {HEADER}")
     lines = csv.reader(io.StringIO(text))
@@ -173,8 +171,8 @@ def _entries(file: Path) -> Iterator[Entry]:
         header = [name.strip() for name in next(lines, [])]
         for name in ("image", "labels"):
             if header.count(name) != 1:
-                found = ", ".join(map(repr, header)) or "nothing"
-                raise InputError(f"{file} row 1: one column {name!r} expected in {found}; {HEADER}")
+                names = ", ".join(map(repr, header)) or "nothing"
+                raise InputError(f"{file} row 1: one column {name!r} expected in {names}; {HEADER}")
         for row, cells in enumerate(lines, start=2):
             if any(cell.strip() for cell in cells):  # spreadsheets leave rows of empty cells
                 yield _entry(f"{file} row {row}", row, header, cells)
@@ -199,12 +197,12 @@ def _entry(where: str, row: int, header: list[str], cells: list[str]) -> Entry:
 
 
 def read_classes(file: Path, labels_file: Path, entries: list[Entry]) -> list[str]:
-    """Read the class list, and see that each label is in it; without a list, collect the labels."""
+    """Read the class list and check that it has each label; without a list, collect the labels."""
     if not file.is_file():
         classes = sorted({label for entry in entries for label in entry.labels})
         check_classes(str(labels_file), classes)
         return classes
-    classes = [line.strip() for line in _text(file).split("\n") if line.strip()]
+    classes = [line.strip() for line in read_text(file, "", SAVE).split("\n") if line.strip()]
     check_classes(str(file), classes)
     known = set(classes)
     for entry in entries:
@@ -217,28 +215,11 @@ def read_classes(file: Path, labels_file: Path, entries: list[Entry]) -> list[st
     return classes
 
 
-def _usable(file: Path, entries: list[Entry], skip: bool) -> tuple[list[Entry], list[Path]]:
-    """Check every image before training does, so that one run shows all that is wrong."""
-    kept, paths, bad = [], [], []
-    found = [images.find(file.parent, entry.image) for entry in entries]
-    for entry, path, problem in zip(entries, found, images.problems(found), strict=True):
-        if problem is None:
-            kept.append(entry)
-            paths.append(path)
-        else:
-            bad.append(f"{entry.image!r} (row {entry.row}, {problem})")
-    if bad:
-        message = f"{file}: {len(bad)} of {len(entries)} images cannot be read: {listing(bad)}"
-        if not skip or not kept:
-            raise InputError(f"{message}; repair them, or pass --skip-bad to go on without")
-        warnings.warn(f"{message}; left out", stacklevel=4)
-    return kept, paths
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8-sig")  # spreadsheets begin a file with a mark
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file}: not UTF-8 (byte {error.start}); save it as UTF-8") from error
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror})") from error
+def _usable(file: Path, entries: list[Entry], skip_bad: bool) -> tuple[list[Entry], list[Path]]:
+    """Check every image before training starts, so that one run shows all that is wrong."""
+    paths = [images.find(file.parent, entry.image) for entry in entries]
+    checked = list(zip(entries, paths, images.problems(paths), strict=True))
+    bad = [f"{entry.image!r} (row {entry.row}, {why})" for entry, _, why in checked if why]
+    leave_out(f"{file}: %s cannot be read", bad, len(entries), skip_bad)
+    usable = [(entry, path) for entry, path, why in checked if why is None]
+    return [entry for entry, _ in usable], [path for _, path in usable]

@@ -1,8 +1,8 @@
 """DeepFashion, attribute benchmark, fine annotations: 26 attributes in `Anno_fine`.
 
-`{train,val,test}.txt` name an image a line, `{train,val,test}_attr.txt` hold its 0s and 1s on the
-same line, `list_attr_cloth.txt` names the columns. As in the paper train and val train (16,000
-images) and test is scored on (4,000).
+`{train,val,test}.txt` name one image a line, `{train,val,test}_attr.txt` hold its 0s and 1s on the
+same line, `list_attr_cloth.txt` names the columns. As in the paper, train and val train (16,000
+images) and test is scored (4,000).
 """
 
 from __future__ import annotations
@@ -30,42 +30,35 @@ def recognise(path: Path) -> str | None:
 
 def read(path: Path, options: ReadOptions) -> Source:
     """Read the labels of all splits."""
-    home = path / "Anno_fine"
-    classes = _read_names(home / "list_attr_cloth.txt")
-    paths: list[Path] = []
-    split: list[str] = []
-    labels = []
-    for part, ours in SPLITS.items():
-        file = home / f"{part}.txt"
+    folder = path / "Anno_fine"
+    classes = _read_names(folder / "list_attr_cloth.txt")
+    parts = []
+    for part, split in SPLITS.items():
+        file, attributes = folder / f"{part}.txt", folder / f"{part}_attr.txt"
         names = [line.strip() for line in read_lines(file, WHOLE)]
         if "" in names:
             raise InputError(f"{file} line {names.index('') + 1}: names no image")
-        attributes = home / f"{part}_attr.txt"
-        found = _read_attributes(attributes, len(classes))
-        if len(found) != len(names):
+        given = _read_attributes(attributes, len(classes))
+        if len(given) != len(names):
             raise InputError(
-                f"{attributes}: has {len(found)} lines where {file.name} has {len(names)}; {WHOLE}"
+                f"{attributes}: has {len(given)} lines where {file.name} has {len(names)}; {WHOLE}"
             )
-        paths += [_find(path, name) for name in names]
-        split += [ours] * len(names)
-        labels.append(found)
-    return Source.of_images(path, paths, classes, torch.cat(labels), split)
+        parts.append((split, [_find(path, name) for name in names], given))
+    return Source.of_parts(path, classes, parts)
 
 
 def _find(folder: Path, name: str) -> Path:
-    """Images are named from `img` on, which the archive puts into `Img`."""
-    inside = folder / "Img" / name
-    return (
-        inside if not (folder / name).parent.is_dir() and inside.parent.is_dir() else folder / name
-    )
+    """Look for an image in the folder, then in `Img`, where the archive puts it."""
+    direct, inside = folder / name, folder / "Img" / name
+    return inside if not direct.parent.is_dir() and inside.parent.is_dir() else direct
 
 
 def _read_names(file: Path) -> list[str]:
-    """Read a line with the count, a header, then a name and its type on each line."""
+    """Read the count, a header, then a name and its type on each line."""
     lines = read_lines(file, WHOLE)
     names = []
     for line, text in enumerate(lines[2:], start=3):
-        name, *kind = text.rsplit(maxsplit=1)  # of the 1,000 coarse names many are of two words
+        name, *kind = text.rsplit(maxsplit=1)  # many of the 1,000 coarse names have two words
         if len(kind) != 1 or not kind[0].isdecimal():
             raise InputError(f"{file} line {line}: {text!r} is not a name and the number of a type")
         names.append(name)

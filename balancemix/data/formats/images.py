@@ -1,34 +1,31 @@
-"""A folder of images whose labels are not known."""
+"""A folder of images without labels."""
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
 import torch
 
 from balancemix.data import images
-from balancemix.data.source import ReadOptions, Source
-from balancemix.errors import InputError, listing
+from balancemix.data.source import ReadOptions, Source, leave_out
+from balancemix.errors import InputError
 
 ENDINGS = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"}
 
 
 def read(path: Path, options: ReadOptions) -> Source:
-    """Find every image below a folder."""
-    paths = _images(path, options.skip_bad)
-    return Source.of_images(path, paths, [], torch.empty(len(paths), 0, dtype=torch.int8))
-
-
-def _images(folder: Path, skip_bad: bool) -> list[Path]:
-    found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in ENDINGS)
-    if not found:
-        raise InputError(f"{folder}: holds no image ({', '.join(sorted(ENDINGS))})")
-    problems = dict(zip(found, images.problems(found), strict=True))
-    bad = [f"{path.name!r} ({why})" for path, why in problems.items() if why is not None]
-    if bad:
-        message = f"{folder}: {len(bad)} of {len(found)} images cannot be read: {listing(bad)}"
-        if not skip_bad or len(bad) == len(found):
-            raise InputError(f"{message}; repair them, or pass --skip-bad to go on without")
-        warnings.warn(f"{message}; left out", stacklevel=3)
-    return [path for path, why in problems.items() if why is None]
+    """List every image below a folder."""
+    paths = sorted(each for each in path.rglob("*") if each.suffix.lower() in ENDINGS)
+    if not paths:
+        raise InputError(f"{path}: holds no image ({', '.join(sorted(ENDINGS))})")
+    problems = dict(zip(paths, images.problems(paths), strict=True))
+    bad = [f"{each.name!r} ({problem})" for each, problem in problems.items() if problem]
+    leave_out(f"{path}: %s cannot be read", bad, len(paths), options.skip_bad)
+    usable = [each for each, problem in problems.items() if problem is None]
+    return Source(
+        path=path,
+        classes=[],
+        names=[each.relative_to(path).as_posix() for each in usable],
+        given=torch.empty(len(usable), 0, dtype=torch.int8),
+        images=usable,
+    )

@@ -1,12 +1,13 @@
 """Pascal VOC: a devkit with VOC2007, VOC2012 or both; labels are those of `ImageSets/Main`.
 
-Both years: the trainval images of both train and the test images of 2007 are scored on (the
-paper's choice, by its numbers). 2007 alone: its trainval and test. 2012 alone, whose test labels
-were never published: its train and val.
+With both years, the trainval images of both train and the test images of 2007 are scored (the
+paper's choice, by its numbers). 2007 alone: its trainval and test. 2012 alone: its train and val,
+since its test labels were never published.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -16,7 +17,7 @@ from balancemix.data.source import ReadOptions, Source, read_lines
 from balancemix.data.splits import check_classes
 from balancemix.errors import InputError, suggest
 
-# By the years that are there: our split, the year, the set of images.
+# For the years that a folder holds: our split, the year, the set of images.
 PARTS = {
     ("2007", "2012"): [
         ("train", "2007", "trainval"),
@@ -43,54 +44,49 @@ def recognise(path: Path) -> str | None:
 def read(path: Path, options: ReadOptions) -> Source:
     """Read the labels of all splits.
 
-    A class that is there only as a difficult object is negative in training; in evaluation it is
-    ignored, or counts as negative too.
+    A class that is present only as a difficult object is negative in training; in evaluation it is
+    ignored, or negative too.
     """
     difficult = options.difficult
     if difficult not in DIFFICULT:
         raise InputError(f"difficult: {difficult!r}; {suggest(difficult, DIFFICULT)}")
     years = _years(path)
-    parts = [(split, years[year], images) for split, year, images in PARTS[tuple(years)]]
-    classes = sorted({name for _, home, images in parts for name in _classes(home, images)})
+    sets = [(split, years[year], name) for split, year, name in PARTS[tuple(years)]]
+    classes = sorted({name for _, folder, images in sets for name in _classes(folder, images)})
     check_classes(str(path), classes)
-    paths: list[Path] = []
-    split: list[str] = []
-    values = []
-    for name, home, images in parts:
-        numbers, found = _read_part(home, images, classes)
-        paths += [home / "JPEGImages" / f"{number}.jpg" for number in numbers]
-        split += [name] * len(numbers)
-        values.append(found)
-    marks = torch.cat(values)
-    given = (marks == 1).to(torch.int8)
+    parts = []
+    for split, folder, name in sets:
+        numbers, marks = _read_part(folder, name, classes)
+        parts.append((split, [folder / "JPEGImages" / f"{i}.jpg" for i in numbers], marks))
+    source = Source.of_parts(path, classes, parts)
+    marks, given = source.given, (source.given == 1).to(torch.int8)
     truth = None
     if difficult == "ignore":
-        scored = torch.tensor([name != "train" for name in split]).unsqueeze(1)
+        scored = torch.tensor([name != "train" for name in source.split or ()]).unsqueeze(1)
         truth = given.masked_fill(scored & (marks == 0), -1)
-    return Source.of_images(path, paths, classes, given, split, truth)
+    return replace(source, given=given, truth=truth)
 
 
 def _years(folder: Path) -> dict[str, Path]:
     inside = folder / "VOCdevkit"
-    homes = {
-        year: (inside if inside.is_dir() else folder) / f"VOC{year}" for year in ("2007", "2012")
-    }
-    return {year: home for year, home in homes.items() if (home / "ImageSets" / "Main").is_dir()}
+    devkit = inside if inside.is_dir() else folder
+    folders = {year: devkit / f"VOC{year}" for year in ("2007", "2012")}
+    return {year: each for year, each in folders.items() if (each / "ImageSets" / "Main").is_dir()}
 
 
-def _classes(home: Path, images: str) -> list[str]:
-    """Name the classes that have a file for a set of images."""
+def _classes(folder: Path, images: str) -> list[str]:
+    """List the classes that have a file for a set of images."""
     ending = f"_{images}.txt"
-    main = home / "ImageSets" / "Main"
-    found = [file.name.removesuffix(ending) for file in main.glob(f"*{ending}")]
-    if not found:
+    main = folder / "ImageSets" / "Main"
+    classes = [file.name.removesuffix(ending) for file in main.glob(f"*{ending}")]
+    if not classes:
         raise InputError(f"{main}: holds no file CLASS{ending}; {WHOLE}")
-    return found
+    return classes
 
 
-def _read_part(home: Path, images: str, classes: list[str]) -> tuple[list[str], Tensor]:
-    """Read the images of a set and, of each class, 1, 0 or −1: (N, K)."""
-    first = home / "ImageSets" / "Main" / f"{classes[0]}_{images}.txt"
+def _read_part(folder: Path, images: str, classes: list[str]) -> tuple[list[str], Tensor]:
+    """Read the images of a set, and 1, 0 or −1 for each class: N×K."""
+    first = folder / "ImageSets" / "Main" / f"{classes[0]}_{images}.txt"
     numbers: list[str] = []
     columns: list[Tensor] = []
     for name in classes:
@@ -100,9 +96,11 @@ def _read_part(home: Path, images: str, classes: list[str]) -> tuple[list[str], 
             numbers = listed
         elif listed != numbers:
             pairs = enumerate(zip(listed, numbers, strict=False), start=1)
-            differing = [line for line, (one, other) in pairs if one != other]
+            differing = [line for line, (a, b) in pairs if a != b]
             line = differing[0] if differing else min(len(listed), len(numbers)) + 1
-            raise InputError(f"{file} line {line}: not the image that {first.name} has there")
+            raise InputError(
+                f"{file} line {line}: not the image that {first.name} has on that line"
+            )
         columns.append(torch.tensor(values, dtype=torch.int8))
     return numbers, torch.stack(columns, dim=1)
 

@@ -116,7 +116,7 @@ def test_missing_images_are_named_or_left_out(tmp_path):
     make(tmp_path)
     (tmp_path / "train2014" / f"COCO_train2014_{12:012}.jpg").unlink()
     message = "1 of 5 images are missing: 'train2014/COCO_train2014_000000000012.jpg'"
-    refused(tmp_path, f"{message}; put them there, or pass --skip-bad")
+    refused(tmp_path, f"{message}; restore them, or pass --skip-bad")
     with pytest.warns(UserWarning, match=f"{message}; left out"):
         data = load(tmp_path, options=ReadOptions(skip_bad=True))
     assert data.train.given.tolist() == [TRAIN[0], TRAIN[1]]

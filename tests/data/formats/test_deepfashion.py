@@ -77,7 +77,8 @@ def test_train_and_val_train_and_test_is_scored_on(tmp_path, inside):
 def test_missing_images_are_named_or_left_out(tmp_path):
     make(tmp_path)
     (tmp_path / "img" / "Sheer_Blouse_1" / "img_val00001.jpg").unlink()
-    refused(tmp_path, "1 of 9 images are missing: 'img/Sheer_Blouse_1/img_val00001.jpg'; put them")
+    message = "1 of 9 images are missing: 'img/Sheer_Blouse_1/img_val00001.jpg'; restore them"
+    refused(tmp_path, message)
     with pytest.warns(UserWarning, match="1 of 9 images are missing: .*; left out"):
         data = load(tmp_path, options=ReadOptions(skip_bad=True))
     assert torch.equal(data.train.given, torch.cat([labels("train"), labels("val")[:1]]))

@@ -12,7 +12,7 @@ from balancemix.data import ReadOptions, View, load
 from balancemix.data.formats.csv import read_entries
 from balancemix.data.images import ImageRows
 from balancemix.data.rows import Rows
-from balancemix.data.splits import split
+from balancemix.data.splits import hold_out, split
 from balancemix.errors import InputError
 
 GOOD = """\
@@ -104,7 +104,7 @@ def test_random_holdout(folder):
     assert len({tuple(load(folder, options=each).test.names) for each in seeds}) > 1
     assert len(load(folder, options=ReadOptions(holdout=0.001)).test) == 1
     assert len(load(folder, options=ReadOptions(holdout=0.999)).train) == 1
-    refused(folder, "holdout must be between 0 and 1, it is 1.5", holdout=1.5)
+    refused(folder, "holdout must be between 0 and 1, not 1.5", holdout=1.5)
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,8 @@ def test_random_holdout(folder):
         ("image,labels\na.jpg,cat\nb.jpg\n", "row 3: has 1 cells where the header has 2"),
         ("image,labels\n,cat\n", "row 2: the image cell is empty"),
         ("image,labels\na.jpg,cat\n\n./a.jpg,dog\n", "row 4: image './a.jpg' is also in row 2"),
-        ("image,labels\na.jpg,cat\nb.jpg,cat\n", "at least two classes, only 'cat' is there"),
-        ("image,labels\na.jpg,\nb.jpg,\n", "at least two classes, none is there"),
+        ("image,labels\na.jpg,cat\nb.jpg,cat\n", "at least two classes, has only 'cat'"),
+        ("image,labels\na.jpg,\nb.jpg,\n", "at least two classes, has none"),
         (GOOD.replace("cat,train", "cat,trian"), "row 3: unknown split 'trian'; did you mean 'tra"),
         (GOOD.replace("cat,train", "cat,"), "row 3: unknown split ''; use one of: train, test"),
         (GOOD.replace("train", "val"), "no rows to train on"),
@@ -150,7 +150,7 @@ def test_bad_class_list(folder):
     refused(
         with_classes(folder, "cat\ndog\ncat\nowl\n"), "classes.txt: class names repeated: 'cat'"
     )
-    refused(with_classes(folder, "\n"), "classes.txt: needs at least two classes, none is there")
+    refused(with_classes(folder, "\n"), "classes.txt: needs at least two classes, has none")
     (folder / "classes.txt").write_bytes(b"cat\n\xff\n")
     refused(folder, "classes.txt: not UTF-8 (byte 4)")
 
@@ -173,7 +173,7 @@ def test_unreadable_images_are_all_named(folder):
         "5 of 10 images cannot be read: 'cut.jpg' (row 7, unreadable), "
         "'cut.png' (row 8, unreadable), 'text.jpg' (row 9, unreadable), "
         "'none.jpg' (row 10, unreadable), "
-        "'gone.jpg' (row 11, missing); repair them, or pass --skip-bad",
+        "'gone.jpg' (row 11, missing); restore them, or pass --skip-bad",
     )
 
 
@@ -187,7 +187,7 @@ def test_unreadable_images_can_be_left_out(folder):
 
 def test_many_missing_images_are_counted(folder):
     gone = "".join(f"gone{k}.jpg,cat,train\n" for k in range(47))
-    refused(rewritten(folder, GOOD + gone), "'gone9.jpg' (row 15, missing) and 37 more; repair")
+    refused(rewritten(folder, GOOD + gone), "'gone9.jpg' (row 15, missing) and 37 more; restore")
     text = "image,labels\nx.jpg,cat\ny.jpg,dog\n"
     refused(rewritten(folder, text), "2 of 2 images cannot be read", skip_bad=True)
 
@@ -239,7 +239,8 @@ def test_any_bytes_are_read_or_refused(content):
 @given(st.integers(2, 40), st.floats(0.01, 0.99), st.integers(0, 99))
 def test_holdout_takes_every_row_once(count, share, seed):
     labels = torch.ones(count, 2, dtype=torch.uint8)
-    data = split("here", Rows(labels, ["a", "b"]), None, holdout=share, seed=seed)
+    splits = hold_out("photos", count, share, seed)
+    data = split("photos", Rows(labels, ["a", "b"]), splits)
     names = [f"row {i}" for i in range(count)]
     assert sorted(data.train.names + data.test.names) == sorted(names)
     assert abs(len(data.test) - share * count) <= 1
