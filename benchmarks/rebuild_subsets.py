@@ -22,6 +22,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -164,7 +165,7 @@ def rebuild(name: str, source: Path, out: Path) -> int:
             path = out / "images" / member.name
             if not path.exists():
                 small = shrink(images.decode(paths[row]), name)
-                write_whole(path, lambda draft, small=small: _save(draft, small, name))
+                write_whole(path, partial(_save, image=small, name=name))
             show.advance()
     columns = {"split": [member.split for member in members]}
     names = [member.name for member in members]

@@ -64,7 +64,7 @@ class Turn:
         """Note that a round was made; after the last one's last, it is enough for all."""
         made = self.turns.made
         made[self.place] += 1
-        if min(made) >= self.turns.rounds:
+        if min(made[:]) >= self.turns.rounds:
             raise Enough
 
     def _wait(self) -> None:
@@ -98,7 +98,7 @@ def in_turns(
         futures = [pool.submit(_work, job, name, place) for place, name in enumerate(names)]
         shown = 0
         while wait(futures, timeout=1).not_done:
-            made = sum(min(one, rounds) for one in turns.made)
+            made = sum(min(one, rounds) for one in turns.made[:])
             show.advance(made - shown)
             shown = made
     for future in futures:

@@ -42,7 +42,7 @@ class Far(torch.Tensor):
         raise MixedError("NumPy cannot see it")
 
     @classmethod
-    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):  # type: ignore[override]
         return _do(function, args, kwargs or {})
 
 

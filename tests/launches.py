@@ -27,6 +27,7 @@ from balancemix import processes
 from balancemix.data import loading
 from balancemix.data.images import ImageRows
 from tests import together
+from tests.together import make_photos
 
 ROOT = Path(__file__).resolve().parents[1]
 CASE = "images, shared BatchNorm"
@@ -52,7 +53,7 @@ def hold() -> None:
 
 def make_locked(folder: Path, count: int, seed: int = 0) -> ImageRows:
     """Make images of which each takes the lock."""
-    rows = together.photos(folder, count, seed)
+    rows = make_photos(folder, count, seed)
     rows.__class__ = LockedRows
     return rows
 
@@ -109,7 +110,7 @@ def train(options: argparse.Namespace) -> None:
     if options.loading is not None:
         loading.START_METHOD = options.loading
     if options.held:
-        together.photos, together.make_photos = together.make_photos, make_locked
+        together.make_photos = make_locked
         threading.Thread(target=hold, daemon=True).start()
     torch.set_num_threads(1)
     processes.start(cpu=True)

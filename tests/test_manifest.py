@@ -1,10 +1,10 @@
 """The manifest: damage is noticed, a kill at any moment is not damage."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from balancemix import files
 from balancemix.errors import DamagedFile
 from balancemix.manifest import NAME, Manifest
 
@@ -67,7 +67,7 @@ def test_a_kill_at_any_moment_leaves_an_intact_file(tmp_path, monkeypatch, momen
     manifest = Manifest(tmp_path)
     write(manifest, "one", "previous.txt")
     write(manifest, "two", "previous.txt")
-    replace, count = files.Path.replace, 0
+    replace, count = Path.replace, 0
 
     def dying(self, target):
         nonlocal count
@@ -76,7 +76,7 @@ def test_a_kill_at_any_moment_leaves_an_intact_file(tmp_path, monkeypatch, momen
             raise Killed
         return replace(self, target)
 
-    monkeypatch.setattr(files.Path, "replace", dying)
+    monkeypatch.setattr(Path, "replace", dying)
     try:
         for text in ("three", "four"):
             write(manifest, text, "previous.txt")

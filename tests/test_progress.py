@@ -16,6 +16,6 @@ def test_no_step_is_no_step(kind):
 
 
 def test_a_line_says_what_share_is_done():
-    show = Lines("training", 4, io.StringIO(), every=-1.0)
-    show.advance(4)
-    assert show.out.getvalue() == "training 100%  0:00 left\n"
+    out = io.StringIO()
+    Lines("training", 4, out, every=-1.0).advance(4)
+    assert out.getvalue() == "training 100%  0:00 left\n"

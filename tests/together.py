@@ -3,12 +3,14 @@
 Each process writes what it ended with to OUT; test_distributed.py compares.
 """
 
+import itertools
 import os
 import signal
 import sys
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -23,13 +25,15 @@ from balancemix.data.images import ImageRows
 from balancemix.data.source import View
 from balancemix.labels.noise import parse
 from balancemix.methods import METHODS, BalanceMix, Method
+from balancemix.methods.balancemix import Relabel
 from balancemix.plan.plan import Plan
 from balancemix.training.engine import Engine
 from balancemix.training.fit import fit
 from balancemix.training.predict import predict, predict_logits
 
 CLASSES, WIDTH = 6, 10
-EXACT = {
+Case = tuple[int, dict[str, Any], dict[str, Any]]  # rows, settings of training, of the method
+EXACT: dict[str, Case] = {
     "uneven": (203, {}, {}),
     "fewer rows than two batches": (40, {}, {}),
     "fewer rows than a batch": (20, {}, {}),
@@ -46,8 +50,12 @@ EXACT = {
     ),
     "plain": (101, {}, {"name": "bce"}),
 }
-OWN = ["own loop, epoch", "own loop, paper", "own loop, BatchNorm, online"]
-LIKE = {
+OWN: dict[str, Relabel] = {
+    "own loop, epoch": "epoch",
+    "own loop, paper": "paper",
+    "own loop, BatchNorm, online": "online",
+}
+LIKE: dict[str, Case] = {
     "own BatchNorm": (101, {"ema": 0.9}, {}),
     **{name: (101, {"epochs": 3}, {"name": name}) for name in METHODS},
     "bf16": (101, {"precision": "bf16"}, {}),
@@ -56,7 +64,7 @@ LIKE = {
 GROUPS = {
     "features": [case for case in EXACT if "images" not in case],
     "images": [case for case in EXACT if "images" in case],
-    "own loops": OWN,
+    "own loops": list(OWN),
     "methods": [case for case in LIKE if case != "bf16"],
     "bf16": ["bf16"],
 }
@@ -96,11 +104,11 @@ def make_model(case: str) -> nn.Module:
 
 
 def train(case: str) -> dict:
-    count, settings, method = {**LIKE, **EXACT}[case]
-    if method.get("name", "balancemix") == "balancemix":
-        method = {"warmup": 1, "epsilon": 0.6, **method}
+    count, settings, options = {**LIKE, **EXACT}[case]
+    if options.get("name", "balancemix") == "balancemix":
+        options = {"warmup": 1, "epsilon": 0.6, **options}
     settings = {"epochs": 4, "batch_size": 32, "lr": 0.1, "device": "cpu", **settings}
-    plan = Plan.from_tree({"method": method, "train": settings, "seed": 3})
+    plan = Plan.from_tree({"method": options, "train": settings, "seed": 3})
     seen, loss = [], Method.loss
 
     def remember(method, model, x, index):
@@ -124,15 +132,13 @@ def train(case: str) -> dict:
 def own_loop(case: str) -> dict:
     """Train in the README's loop; of several processes, each wraps the model and that is all."""
     rows = make_rows(101).with_views(2, 0)
-    method = BalanceMix(warmup=1, epsilon=0.6, relabel=case.split()[-1]).start(
-        rows.given, 3, seed=5
-    )
+    method = BalanceMix(warmup=1, epsilon=0.6, relabel=OWN[case]).start(rows.given, 3, seed=5)
     torch.manual_seed(0)
     model = bare = make_model(case)
     if processes.world_size() > 1:
         model = nn.parallel.DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    loader = DataLoader(rows, batch_sampler=method.batches(32), collate_fn=rows.collate)
+    loader: DataLoader = DataLoader(rows, batch_sampler=method.batches(32), collate_fn=rows.collate)
     for _ in range(3):
         for x, index in loader:
             method.loss(model, x, index).backward()
@@ -151,16 +157,15 @@ def go_elsewhere() -> None:
 def die_in_the_second_epoch() -> None:
     """Let the second process be killed in the midst of an epoch, the first time it is started."""
     if os.environ["RANK"] == "1" and not Path("was killed").exists():
-        step, steps = Engine.step, []
+        step, steps = Engine.step, itertools.count(1)
 
         def last_step(self, loss, **how):
-            steps.append(1)
-            if len(steps) == 10:
+            if next(steps) == 10:
                 Path("was killed").touch()
                 os.kill(os.getpid(), signal.SIGKILL)
             return step(self, loss, **how)
 
-        Engine.step = last_step
+        patch.object(Engine, "step", last_step).start()
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """Toys that tests train on: a little data, two small models, and a loop."""
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
+from balancemix.data.rows import Input
 from balancemix.training.predict import predict
 
 N, D, K, EPOCHS, SIZE = 40, 6, 5, 3, 12  # rows, features, classes, epochs, rows of a batch
@@ -24,6 +25,12 @@ class Rows(Dataset):
         return [self.x[i] * (1 + 0.1 * view) for view in range(self.views)], i
 
 
+def single(x: Input) -> Tensor:
+    """The only view of an input."""
+    assert isinstance(x, Tensor)
+    return x
+
+
 class Echo(nn.Module):
     """A model whose logits are its input."""
 
@@ -35,7 +42,7 @@ class Echo(nn.Module):
         return self.scale * x
 
 
-def make_data(seed=0, n=N):
+def make_data(seed=0, n=N) -> tuple[Tensor, Tensor]:
     """Labels that a linear rule explains, but for every tenth."""
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(n, D, generator=generator)
@@ -44,14 +51,14 @@ def make_data(seed=0, n=N):
     return x, torch.where(wrong, 1 - labels, labels)
 
 
-def draw_confidence(seed=0, n=50, k=6, rate=0.3):
+def draw_confidence(seed=0, n=50, k=6, rate=0.3) -> tuple[Tensor, Tensor]:
     """Labels and confidence that have nothing to do with each other."""
     generator = torch.Generator().manual_seed(seed)
     labels = (torch.rand(n, k, generator=generator) < rate).to(torch.uint8)
     return labels, torch.rand(n, k, generator=generator, dtype=torch.float64)
 
 
-def make_model(norm=True, seed=0):
+def make_model(norm=True, seed=0) -> nn.Sequential:
     torch.manual_seed(seed)
     middle = nn.BatchNorm1d(16) if norm else nn.Identity()
     return nn.Sequential(nn.Linear(D, 16), middle, nn.ReLU(), nn.Linear(16, K))

@@ -6,7 +6,7 @@ import copy
 import hashlib
 from array import array
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 Input = Tensor | list[Tensor]  # x, or one x per view where there are two or more
 Batch = tuple[Input, Tensor]  # x, index
+Made = TypeVar("Made")
 
 
-def as_is(batch: Batch) -> Batch:
+def as_is(batch: Made) -> Made:
     """Return the batch: the `collate_fn` of a loader over `Rows`, which make whole batches.
 
     >>> as_is((torch.zeros(2, 3), torch.tensor([4, 7])))[1]

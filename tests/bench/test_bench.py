@@ -16,7 +16,8 @@ import pytest
 
 from balancemix.bench.paper import paper_scores
 from balancemix.bench.plan import BenchPlan, distinct, jobs, read_bench
-from balancemix.bench.runner import BenchProgress, grown, remember
+from balancemix.bench.progress import BenchProgress
+from balancemix.bench.runner import grown, remember
 from balancemix.cli import main
 from balancemix.errors import InputError
 from balancemix.methods import METHODS
@@ -160,7 +161,7 @@ def test_settings_reach_their_runs_and_no_others():
     assert {p.train.epochs for p in found.values()} == {7}
     assert (found["mixup-none-0"].train.lr, found["bce-none-0"].train.lr) == (0.5, 0.01)
     assert found["mixup-none-0"].method.alpha == 2
-    assert found["balancemix-single-0"].method.epsilon == 0.55
+    assert vars(found["balancemix-single-0"].method)["epsilon"] == 0.55
     assert "balancemix-none-0" not in found
     assert [job.name for job in jobs(plan, ["mixup"])] == ["mixup-none-0", "mixup-single-0"]
 

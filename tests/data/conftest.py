@@ -25,5 +25,10 @@ def photos(tmp_path) -> ImageRows:
 def decoded(monkeypatch) -> list:
     """Record which files are decoded."""
     files, original = [], images.decode
-    monkeypatch.setattr(images, "decode", lambda path: files.append(path.name) or original(path))
+
+    def decode(path):
+        files.append(path.name)
+        return original(path)
+
+    monkeypatch.setattr(images, "decode", decode)
     return files

@@ -15,7 +15,7 @@ def photo(width: int, height: int, seed: int = 0) -> Image.Image:
 
 
 @pytest.mark.parametrize("size", [(32, 32), (97, 60), (1, 1)])
-def test_views_and_draws_are_torchvision_s(size):
+def test_views_and_draws_are_torchvision_s(size: tuple[int, int]):
     reference = v2.RandAugment(2, 9)
     for seed in range(300):
         image = photo(*size, seed)

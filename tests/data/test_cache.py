@@ -15,6 +15,7 @@ from balancemix.data.cache import Kept, Store
 from balancemix.data.images import ImageRows
 from balancemix.data.loading import Loader
 from balancemix.errors import InputError
+from tests.toys import single
 
 CLASSES = ["cat", "dog"]
 BATCHES = [[0, 4], [5, 1], [2, 2], [3]]
@@ -182,9 +183,14 @@ def test_splits_share_a_store_in_the_users_cache(tmp_path, photos, monkeypatch):
     folder = photos.paths[0].parent
     (folder / "labels.csv").write_text("image,labels,split\n" + "\n".join(lines))
     splits = load(folder, View(size=16), ReadOptions(cache="disk"))
-    assert splits.train.store is splits.test.store
-    assert torch.equal(splits.test[1][0], photos[5][0])
+    train, test = splits.train, splits.test
+    assert isinstance(train, ImageRows)
+    assert isinstance(test, ImageRows)
+    assert train.store is test.store
+    assert torch.equal(single(splits.test[1][0]), photos[5][0])
     assert [file.parent for file in (tmp_path / "home").rglob("photos-16-*")] == [
         tmp_path / "home" / "balancemix" / "images"
     ]
-    assert where(load(folder, View(size=16)).train.store) == "off"
+    plain = load(folder, View(size=16)).train
+    assert isinstance(plain, ImageRows)
+    assert where(plain.store) == "off"

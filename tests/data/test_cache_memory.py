@@ -29,6 +29,7 @@ def shared_memory() -> int:
 def test_memory_is_taken_by_decoded_images_only(photos):
     before = shared_memory()  # of the whole machine, so much is asked for and some growth let pass
     store = cache.open_store("memory", photos.paths[:1] * 100, 1024, images.read)
+    assert isinstance(store, cache.Kept)
     assert store.bytes() == 100 * 3 * 2**20
     assert shared_memory() - before < store.bytes() // 2
     for i in (99, 3):

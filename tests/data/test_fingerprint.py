@@ -1,6 +1,7 @@
 """The fingerprint of rows: what changes under a run is matched by name, told or refused."""
 
 import os
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import torch
 from balancemix.data import FeatureRows
 from balancemix.data.fingerprint import fingerprint, matched
 from balancemix.errors import InputError
+from tests.toys import single
 
 NAMES = ["a", "b", "c", "d"]
 
@@ -32,7 +34,7 @@ def test_rows_in_another_order_are_matched_by_name():
         again = matched(shuffled, fingerprint(rows), "x.npz")
     assert again.names == rows.names
     assert torch.equal(again.given, rows.given)
-    assert torch.equal(again.plain.__getitems__([0, 1, 2, 3])[0], rows.features)
+    assert torch.equal(single(again.plain.__getitems__([0, 1, 2, 3])[0]), rows.features)
 
 
 @pytest.mark.parametrize(
@@ -83,6 +85,7 @@ def test_images_are_known_by_size_and_a_new_date_is_told(photos):
 
 def test_a_fingerprint_survives_its_file(tmp_path):
     rows = make_rows(["é", "犬", "a|b", " x "])
-    np.savez(tmp_path / "f.npz", **fingerprint(rows))
+    arrays: dict[str, Any] = fingerprint(rows)
+    np.savez(tmp_path / "f.npz", **arrays)
     with np.load(tmp_path / "f.npz") as kept:
         assert matched(rows, dict(kept), "x.npz") is rows

@@ -17,6 +17,7 @@ from balancemix.errors import InputError
 from balancemix.training.predict import predict
 from tests import together
 from tests.conftest import ROOT
+from tests.toys import single
 
 BATCHES = [[0, 1], [2]]
 
@@ -109,7 +110,7 @@ def test_a_loading_process_is_told_little(tmp_path):
     few = rows.for_workers()
     assert (few.names, few.paths, len(few.given), few.truth) == ([], [], 0, None)
     x, _ = pickle.loads(pickle.dumps(few)).__getitems__([3, 1])
-    assert torch.equal(x, rows.__getitems__([3, 1])[0])
+    assert torch.equal(x, single(rows.__getitems__([3, 1])[0]))
 
 
 def test_features_are_looked_up_without_loading_processes():
@@ -117,7 +118,7 @@ def test_features_are_looked_up_without_loading_processes():
 
 
 def test_images_are_worth_loading_processes_and_features_none(tmp_path, monkeypatch):
-    monkeypatch.setattr(loading.os, "cpu_count", lambda: 16)
+    monkeypatch.setattr("os.cpu_count", lambda: 16)
     photos, features = together.make_photos(tmp_path, 4), together.make_rows(4)
     assert workers_for(photos, None, on_cpu=True) == 8
     assert workers_for(photos, None, on_cpu=True, processes=4) == 3
@@ -125,7 +126,7 @@ def test_images_are_worth_loading_processes_and_features_none(tmp_path, monkeypa
     assert workers_for(photos.cached("memory"), None, on_cpu=False) == 8
     assert workers_for(features, None, on_cpu=False) == 0
     assert workers_for(photos, 5, on_cpu=True) == workers_for(features, 5, on_cpu=True) == 5
-    monkeypatch.setattr(loading.os, "cpu_count", lambda: None)
+    monkeypatch.setattr("os.cpu_count", lambda: None)
     assert workers_for(photos, None, on_cpu=True, processes=2) == 1
 
 

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -9,8 +11,9 @@ from balancemix.data.features import FeatureRows
 from balancemix.data.images import ImageRows
 from balancemix.data.loading import Loader
 from balancemix.data.rows import Rows, batch_seed
-from balancemix.data.source import IMAGENET_MEAN, IMAGENET_STD, View
+from balancemix.data.source import IMAGENET_MEAN, IMAGENET_STD, Augment, View
 from balancemix.errors import InputError
+from tests.toys import single
 
 CLASSES = ["cat", "dog", "owl"]
 
@@ -138,7 +141,7 @@ def test_feature_views_drop_and_add_noise():
     assert abs(kept.float().mean().item() - 0.7) < 0.02
     torch.testing.assert_close(view[kept], (x / 0.7)[kept])
     noisy = FeatureRows(x, labels(4), CLASSES, view=View(dropout=0.0, noise=0.5)).with_views(1, 0)
-    added = noisy.__getitems__([0, 1, 2, 3])[0] - x
+    added = single(noisy.__getitems__([0, 1, 2, 3])[0]) - x
     assert abs(added.std().item() / (0.5 * x.std(0, correction=0)[0].item()) - 1) < 0.03
 
 
@@ -149,7 +152,13 @@ def test_noise_is_measured_on_the_rows_there_are(features):
 
 def test_feature_rows_refuse():
     x = torch.zeros(4, 2)
-    for wrong in ({"dropout": 1.0}, {"dropout": -0.1}, {"noise": -1.0}, {"noise": float("nan")}):
+    refused: list[dict[str, Any]] = [
+        {"dropout": 1.0},
+        {"dropout": -0.1},
+        {"noise": -1.0},
+        {"noise": float("nan")},
+    ]
+    for wrong in refused:
         with pytest.raises(InputError, match=next(iter(wrong))):
             FeatureRows(x, labels(4), CLASSES, view=View(**wrong))
     with pytest.raises(InputError, match="features must be 5×D or 5×D×H×W, they are 4×2"):
@@ -176,7 +185,7 @@ def test_images_are_resized_and_normalised(tmp_path):
     paths = [tmp_path / "wide.png", tmp_path / "tall.png"]
     view = View(size=8, mean=(0.5, 0.5, 0.2), std=(0.5, 0.25, 1.0))
     rows = ImageRows(paths, labels(2), CLASSES, view=view)
-    x = rows.__getitems__([0, 1])[0]
+    x = single(rows.__getitems__([0, 1])[0])
     assert x.shape == (2, 3, 8, 8)
     torch.testing.assert_close(x[:, :, 0, 0], torch.tensor([[1.0, -2.0, 0.0]] * 2))
     assert rows.names == ["wide.png", "tall.png"]
@@ -204,21 +213,26 @@ def test_grey_and_transparent_images_become_rgb(tmp_path):
 
 @pytest.mark.parametrize("views", [0, 1, 3])
 def test_an_image_is_decoded_once(photos, views, monkeypatch):
-    opened = []
-    original = Image.open
-    monkeypatch.setattr(Image, "open", lambda path: opened.append(path) or original(path))
+    opened, original = [], Image.open
+
+    def open_one(path):
+        opened.append(path)
+        return original(path)
+
+    monkeypatch.setattr(Image, "open", open_one)
     photos.with_views(views, 0).__getitems__([1, 4])
     assert opened == [photos.paths[1], photos.paths[4]]
 
 
 def test_augmentations(photos):
-    for name, changes in (("randaugment", True), ("uda", True), ("none", False)):
+    augments: dict[Augment, bool] = {"randaugment": True, "uda": True, "none": False}
+    for name, changes in augments.items():
         rows = ImageRows(photos.paths, photos.given, CLASSES, view=View(size=16, augment=name))
         index = list(range(6))
         view = rows.with_views(1, 3).__getitems__(index)[0]
         assert same(view, rows.plain.__getitems__(index)[0]) != changes
     with pytest.raises(InputError, match="augment: unknown 'randaug'; did you mean 'randaugment'"):
-        View(augment="randaug")
+        View(augment="randaug")  # type: ignore[arg-type]
 
 
 def test_image_rows_refuse(photos, tmp_path):

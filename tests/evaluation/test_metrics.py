@@ -1,6 +1,7 @@
 """Average precision and F1 against literal transcriptions, scikit-learn and their own laws."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from sklearn.metrics import average_precision_score
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from balancemix.evaluation.metrics import (
+    Convention,
     average_precision,
     evaluate,
     f1_scores,
@@ -18,7 +20,12 @@ from balancemix.evaluation.metrics import (
 )
 from tests.reference import metrics as reference
 
-ORACLES = {"sklearn": reference.ap_sklearn, "raw": reference.ap_raw, "voc": reference.ap_voc}
+ORACLES: dict[Convention, Any] = {
+    "sklearn": reference.ap_sklearn,
+    "raw": reference.ap_raw,
+    "voc": reference.ap_voc,
+}
+UNKNOWN: Any = "drop"
 
 
 def drawn(seed, n, k=6, levels=None, unknown=0.0, rate=0.3):
@@ -250,8 +257,8 @@ def test_threshold_at_half_is_a_logit_of_zero():
         (lambda: average_precision(torch.zeros(2), torch.zeros(2)), "N×K"),
         (lambda: average_precision(torch.full((2, 1), torch.nan), torch.zeros(2, 1)), "row 0, cl"),
         (lambda: average_precision(torch.zeros(2, 1), torch.full((2, 1), 0.5)), "0, 1 or −1"),
-        (lambda: average_precision(torch.zeros(2, 1), torch.zeros(2, 1), "coco"), "sklearn, raw"),
-        (lambda: mean_average_precision(torch.zeros(2), "drop"), "skip, zero, nan, not 'drop'"),
+        (lambda: average_precision(torch.zeros(2, 1), torch.zeros(2, 1), UNKNOWN), "sklearn, raw"),
+        (lambda: mean_average_precision(torch.zeros(2), UNKNOWN), "skip, zero, nan, not 'drop'"),
         (lambda: f1_scores(torch.full((2, 1), 3.0), torch.zeros(2, 1)), "look like logits"),
     ],
 )

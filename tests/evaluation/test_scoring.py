@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from balancemix.labels.classes import class_counts
+from balancemix.labels.classes import class_counts, class_groups
 from balancemix.plan.plan import Plan
 from balancemix.training import fit as loop
 from balancemix.training.fit import fit
@@ -28,11 +28,11 @@ def test_scores_are_against_the_truth_and_not_against_what_is_given():
 def test_class_groups_are_those_of_the_truth(monkeypatch):
     rows = together.make_rows(80)
     rows = rows.with_given(1 - rows.truth, rows.truth)  # the rarest class looks the most frequent
-    seen, group = [], loop.class_groups
+    seen = []
 
     def remember(counts, rule):
         seen.append(counts)
-        return group(counts, rule)
+        return class_groups(counts, rule)
 
     monkeypatch.setattr(loop, "class_groups", remember)
     train(rows, together.make_rows(60, seed=1))

@@ -1,6 +1,7 @@
 """Selection metrics against a literal transcription, and by hand."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -34,6 +35,10 @@ def table(seed, n, k, noise=0.3, unknown=0.0):
 RELIABILITY = np.array([0, 1, 1, 2, 2, 0])
 
 
+def is_in(members, i, k):
+    return k in members
+
+
 def slow(matrices, groups):
     given, truth, target, status, clean = (matrix.numpy() for matrix in matrices)
     status = RELIABILITY[status]
@@ -43,7 +48,7 @@ def slow(matrices, groups):
         "_negative": lambda i, k: given[i, k] == 0,
     }
     for name, index in groups.items():
-        insides[f"_{name}"] = lambda i, k, members=index: k in members
+        insides[f"_{name}"] = partial(is_in, index)
     return {
         name + part: value
         for part, inside in insides.items()
@@ -57,13 +62,13 @@ def slow(matrices, groups):
     st.integers(0, 1_000), st.integers(0, 12), st.sampled_from([0, 0.3]), st.sampled_from([0, 0.3])
 )
 def test_equals_the_definitions(seed, n, noise, unknown):
-    matrices = table(seed, n, 5, noise, unknown)
+    given, truth, target, status, clean = matrices = table(seed, n, 5, noise, unknown)
     groups = {
         "many": torch.tensor([0, 3]),
         "medium": torch.tensor([1]),
         "few": torch.tensor([2, 4]),
     }
-    got = selection_quality(*matrices, groups)
+    got = selection_quality(given, truth, target, status, clean, groups)
     assert got == pytest.approx(slow(matrices, groups))
     assert all(type(value) is float for value in got.values())
 

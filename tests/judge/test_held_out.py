@@ -37,7 +37,8 @@ def planted(wrong, missing, seed=0, rows=9000, classes=6):
 
 def slow(confidence, given, end=0.2):
     """The two formulas of the module's docstring, label by label."""
-    low = chance = high = top = 0
+    low = high = top = 0
+    chance = 0.0
     for k in range(given.shape[1]):
         positive = sorted(c for c, y in zip(confidence[:, k], given[:, k], strict=True) if y)
         negative = sorted(c for c, y in zip(confidence[:, k], given[:, k], strict=True) if not y)
@@ -192,6 +193,7 @@ def test_without_a_pilot_auto_settings_are_their_defaults():
     auto, hand = (fit(linear, data, data, each) for each in (plan, by_hand))
     for name, weight in hand.model.state_dict().items():
         assert auto.model.state_dict()[name].equal(weight)
+    assert isinstance(auto.method, BalanceMix)
     assert auto.method.chosen == {}
 
 
@@ -263,10 +265,13 @@ def test_what_was_chosen_is_kept_in_the_state():
 
 
 def test_the_settings_reader_knows_auto():
-    plan = Plan.from_tree({"method": {"epsilon": "auto", "trust_positives": "auto"}})
-    assert (plan.method.epsilon, plan.method.trust_positives) == ("auto", "auto")
-    plan = Plan.from_tree({"method": {"epsilon": 1, "trust_positives": True}})
-    assert (plan.method.epsilon, plan.method.trust_positives) == (1.0, True)
+    for text, expected in (
+        ({"epsilon": "auto", "trust_positives": "auto"}, ("auto", "auto")),
+        ({"epsilon": 1, "trust_positives": True}, (1.0, True)),
+    ):
+        method = Plan.from_tree({"method": text}).method
+        assert isinstance(method, BalanceMix)
+        assert (method.epsilon, method.trust_positives) == expected
 
 
 @pytest.mark.parametrize(

@@ -213,11 +213,11 @@ def test_clean_probability_never_increases_within_a_class_and_side_of_a_matrix(s
 )
 def test_the_posterior_is_equation_8_held_at_its_turn(share, mean, apart, clean, noisy):
     """Two Gaussians' densities, compared directly, wherever their ratio falls with the loss."""
-    model = [
+    shares, means, variances = (
         torch.tensor([pair, pair], dtype=torch.float64)[:, None]
         for pair in ((share, 1 - share), (mean, mean + apart), (clean**2, noisy**2))
-    ]
-    mixtures = Mixtures(*model, torch.zeros(2, 1, dtype=torch.uint8))
+    )
+    mixtures = Mixtures(shares, means, variances, torch.zeros(2, 1, dtype=torch.uint8))
     losses = np.concatenate([np.linspace(0, 20, 401), np.geomspace(1e-7, 20, 200)])
     held = losses
     gap = clean**-2 - noisy**-2

@@ -133,10 +133,10 @@ def test_ambiguous_weights_are_clean_probabilities_of_a_half_at_most(options):
 
 
 def test_managing_changes_none_of_its_inputs():
-    inputs = drawn(2)[:3]
+    given, clean, confidence, _ = inputs = drawn(2)
     kept = [tensor.clone() for tensor in inputs]
-    status = manage(*inputs, 0.6)
-    for result in (*training_labels(inputs[0], status, inputs[1]), status):
+    status = manage(given, clean, confidence, 0.6)
+    for result in (*training_labels(given, status, clean), status):
         result.fill_(7)
     assert all(tensor.equal(copy) for tensor, copy in zip(inputs, kept, strict=True))
 

@@ -1,5 +1,7 @@
 """BalanceMix past its warm-up, on a label table that is known."""
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -15,7 +17,7 @@ from tests.toys import EPOCHS, K, N, make_data, make_model
 def known_case(**options):
     """A method past its warm-up with random P(clean), a model, and a batch of 4 + 4 rows."""
     x, labels = make_data(1)
-    kept = {"warmup": 0, "epsilon": 0.52, "relabel": "paper"}
+    kept: dict[str, Any] = {"warmup": 0, "epsilon": 0.52, "relabel": "paper"}
     method = BalanceMix(**kept | options).start(labels, EPOCHS)
     generator = torch.Generator().manual_seed(2)
     clean = torch.rand(N, K, generator=generator)

@@ -124,9 +124,8 @@ def test_epoch_mode_equals_equations_2_to_10_from_confidences_to_loss(pairs):
         method.odds, reference.sampling_probability(f.astype(float), labels), rtol=1e-6
     )
 
-    x, model = make_data(5, n)[0], make_model(norm=False)
-    batch = torch.tensor(next(iter(method.batches(16))))
-    x = x[batch].numpy()
+    model, batch = make_model(norm=False), torch.tensor(next(iter(method.batches(16))))
+    x = make_data(5, n)[0][batch].numpy()
     (R, M), b = batch.numpy().reshape(2, -1), len(batch) // 2
     assert set(reliability[R].flatten()) == {reference.C, reference.R, reference.U}
     lam = lambda_of(method, b) if pairs > 1 else [lambda_of(method)] * b

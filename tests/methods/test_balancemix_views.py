@@ -1,5 +1,7 @@
 """BalanceMix re-labels by views of a row, and looking leaves the model as it was."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -15,7 +17,7 @@ from tests.toys import EPOCHS, D, Echo, K, N, Rows, make_model, same
 def echo_case(**options):
     """Row 0 of a model that says what it is shown: three doubted labels, one clean, one doubted."""
     labels = torch.tensor([[0, 1, 0, 1, 1]] * N)
-    kept = {"warmup": 0, "epsilon": 0.8, "relabel": "paper"}
+    kept: dict[str, Any] = {"warmup": 0, "epsilon": 0.8, "relabel": "paper"}
     method = BalanceMix(**kept | options).start(labels, EPOCHS)
     clean = torch.tensor([[0.1, 0.2, 0.3, 0.9, 0.4]]).expand(N, -1)
     method.table.write(slice(None), Status.CLEAN, clean)

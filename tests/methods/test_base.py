@@ -19,7 +19,7 @@ def test_bce_equals_equation_1():
 
 def test_a_method_that_overrides_loss_is_told_what_to_override():
     class Old(Method):
-        def loss(self, model, x, index):
+        def loss(self, model, x, index):  # type: ignore[misc]
             return super().loss(model, x, index)
 
     with pytest.raises(InputError, match=r"Old\.loss is final; override batch_loss"):

@@ -16,7 +16,7 @@ from balancemix.methods.sampling import (
     draw,
     minority_odds,
 )
-from tests.toys import draw_confidence
+from tests.toys import Rows, draw_confidence
 
 
 def started(rows=50, odds=None, epoch=0):
@@ -122,9 +122,12 @@ def test_fewer_rows_than_a_batch_are_one_batch(world):
 def test_odds_are_stacked_once_an_epoch(monkeypatch):
     """Once a batch, an epoch would take time by the square of the rows."""
     calls = []
-    monkeypatch.setattr(
-        sampling, "cumulative_odds", lambda odds: calls.append(1) or cumulative_odds(odds)
-    )
+
+    def stack(odds):
+        calls.append(1)
+        return cumulative_odds(odds)
+
+    monkeypatch.setattr(sampling, "cumulative_odds", stack)
     list(Batches(started(odds=torch.full((50,), 1 / 50)), 5))
     assert len(calls) == 1
 
@@ -143,10 +146,10 @@ def test_a_batch_is_known_by_its_rows(with_odds):
 
 def test_new_odds_and_the_next_epoch_are_read_when_an_epoch_begins():
     method = started(odds=torch.full((50,), 1 / 50))
-    loader = DataLoader(range(50), batch_sampler=Batches(method, 10))
-    first = [batch.tolist() for batch in loader]
+    loader = DataLoader(Rows(torch.arange(50)), batch_sampler=Batches(method, 10))
+    first = [index.tolist() for _, index in loader]
     method.odds, method.epoch = torch.eye(50)[13], 1
-    second = [batch.tolist() for batch in loader]
+    second = [index.tolist() for _, index in loader]
     assert all(batch[10:] == [13] * 10 for batch in second)
     assert [batch[:10] for batch in second] != [batch[:10] for batch in first]
 

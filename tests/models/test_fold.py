@@ -7,6 +7,7 @@ from torch import nn
 
 from balancemix.models.fold import SamePaddingConv, folded
 from balancemix.training.predict import predict_logits
+from tests.toys import Rows
 
 
 def used(model):
@@ -122,7 +123,7 @@ def test_a_model_that_cannot_be_copied_is_asked_itself():
     model.kept = model.first.weight * 2  # torch copies no tensor that has a history
     x = torch.randn(2, 3, 8, 8)
     assert folded(model, x) is model
-    said = predict_logits(model, [(row, i) for i, row in enumerate(x)])
+    said = predict_logits(model, Rows(x))
     torch.testing.assert_close(said, model(x).detach())
 
 
@@ -134,5 +135,5 @@ def test_models_without_norms_are_themselves():
 def test_predictions_are_those_of_the_model():
     torch.manual_seed(0)
     model, x = used(Network()), torch.randn(10, 3, 8, 8)
-    said = predict_logits(model, [(row, i) for i, row in enumerate(x)], batch_size=4)
+    said = predict_logits(model, Rows(x), batch_size=4)
     torch.testing.assert_close(said, model.eval()(x).detach())

@@ -1,4 +1,5 @@
 import json
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,7 @@ def test_a_wrong_plan_is_refused_by_name(tree, said):
 
 
 def test_assignments_are_read_as_toml_or_words():
-    tree = {}
+    tree: dict[str, Any] = {}
     for text in ("method.warmup=none", "train.lr=1e-2", "model.pretrained=false", "noise=single"):
         put(tree, *parse_assignment(text))
     assert tree == {
@@ -111,6 +112,6 @@ def test_re_labelling_names_a_place():
     with pytest.raises(InputError, match=r"method.relabel is 'epcoh'; did you mean 'epoch'"):
         make_method({"mode": "epcoh"})
     with pytest.raises(ValueError, match="relabel=False: use one of: epoch, online, paper, off"):
-        BalanceMix(relabel=False)
+        BalanceMix(relabel=False)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"unknown setting method.mode"):
         make_method({"name": "bce", "mode": "paper"})

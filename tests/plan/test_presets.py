@@ -1,6 +1,7 @@
 import pytest
 
 from balancemix.cli import main
+from balancemix.methods import BalanceMix
 from balancemix.plan.plan import Plan, read_tree
 from balancemix.plan.shipped import presets, summary
 
@@ -28,6 +29,7 @@ def test_a_preset_is_a_plan_that_says_command_cost_and_result(name):
 def test_the_main_experiments_have_the_paper_s_settings(name, epochs, batch, warmup):
     plan = Plan.from_tree(read_tree(presets()[name]))
     train, method = plan.train, plan.method
+    assert isinstance(method, BalanceMix)
     assert (train.epochs, train.batch_size, method.warmup) == (epochs, batch, warmup)
     assert (train.lr, train.momentum, train.weight_decay) == (0.01, 0.9, 1e-4)
     assert (train.optimizer, train.schedule, train.ema) == ("sgd", "cosine", 0)

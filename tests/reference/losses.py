@@ -127,6 +127,6 @@ def pseudo_negatives(f, unknown, total_unknown, share, epochs, warmup):
     places = set()
     for k in range(f.shape[1]):
         count = int(share * total_unknown[k] / (epochs - warmup))
-        rows = sorted((i for i in range(len(f)) if unknown[i, k]), key=lambda i, k=k: f[i, k])
+        rows = sorted((i for i in range(len(f)) if unknown[i, k]), key=f[:, k].__getitem__)
         places |= {(i, k) for i in rows[:count]}
     return places

@@ -3,6 +3,8 @@
 Y are the given labels, S the labels taken for right, f the confidence in presence, all N×K.
 """
 
+from operator import itemgetter
+
 import numpy as np
 
 
@@ -72,7 +74,7 @@ def dual_t(Y, f, i):
     T, confusion = np.empty((2, 2)), np.zeros((2, 2))
     vectors = [np.array([1 - p, p]) for p in f[:, i]]
     for side in (0, 1):
-        T[side] = max(vectors, key=lambda vector, side=side: vector[side])
+        T[side] = max(vectors, key=itemgetter(side))
     for vector, y in zip(vectors, Y[:, i], strict=True):
         confusion[int(np.argmax(vector)), int(y)] += 1
     for side in (0, 1):

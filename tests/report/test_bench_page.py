@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ def wide(tmp_path_factory) -> Path:
     names = ["bce", "mixup", *["focal"] * 7, "balancemix"]
     categories = ["Default"] * 2 + ["Imbalance"] * 7 + ["Proposed"]
     keys = ("name", "label", "category")
-    rows = [
+    rows: list[dict[str, Any]] = [
         dict(zip(keys, row, strict=True)) for row in zip(names, labels, categories, strict=True)
     ]
     for k, row in enumerate(rows[2:9]):

@@ -149,7 +149,7 @@ def test_curves_without_a_colour_are_others_and_have_no_name():
     assert "asl 2.0 (2.0)" in text
     assert "others" in text
     assert "bce" not in text
-    colours = [line.get_color() for line in figure.axes[0].lines if len(line.get_xdata()) == 2]
+    colours = [line.get_color() for line in figure.axes[0].lines if np.size(line.get_xdata()) == 2]
     assert sorted(colours) == sorted([style.THIN, style.THIN, style.BLUE])
     assert "others" not in said(curves.learning(some))
 
@@ -175,7 +175,7 @@ def test_histograms_show_all_labels_and_where_doubt_begins():
     fitted = fit_losses(given, losses)
     own = given[:, 1] == 0
     figure = mixtures.loss_histogram(losses[own, 1], fitted, 1, 0, wrong[own, 1])
-    counted = [patch.get_data().values.sum() for patch in figure.findobj(StepPatch)]
+    counted = [patch.get_data()[0].sum() for patch in figure.findobj(StepPatch)]
     assert counted[:2] == [int((own & ~wrong[:, 1]).sum()), int((own & wrong[:, 1]).sum())]
     assert "P(clean) = ½" in said(figure)
     turn = mixtures.boundary(fitted, 1, 0, np.geomspace(0.01, 5, 10))

@@ -80,7 +80,7 @@ def test_every_part_escapes_what_it_is_given(monkeypatch):
 
 
 def test_figures_are_drawn_once_and_stored_in_the_page_s_order(monkeypatch, tmp_path):
-    drawn = []
+    drawn: list[int] = []
 
     def draw():
         drawn.append(len(drawn))

@@ -26,7 +26,7 @@ from tests.torture.outcome import READ, WRONG, Outcome, UnsureError, attempt, di
 from tests.torture.seeds import Files
 
 # Looking through all installed packages takes longer than a whole case.
-formats.entry_points = functools.cache(formats.entry_points)
+formats.entry_points = functools.cache(formats.entry_points)  # type: ignore[attr-defined,assignment]
 
 LAW_EVERY = 8  # cases: every eighth is a law, every other one a damaged file
 ROUND_TRIP = 0.25  # share of what was read that is also written and read again

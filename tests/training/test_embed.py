@@ -16,6 +16,7 @@ from balancemix.plan.plan import Plan
 from balancemix.training import embed
 from balancemix.training.experiment import load_experiment, make_model
 from balancemix.training.partial import PartialArray
+from tests.toys import single
 
 BACKBONE = "test_resnet"
 COUNT, SIZE, VIEWS = 11, 32, 3
@@ -169,7 +170,7 @@ def test_maps(photos, embedded, tmp_path):
         model = make_model(plan, train, pretrained=True)
         views, _ = train.with_views(2, 0).__getitems__([0, 3, 5])
         assert model(views[1]).shape == (3, 2)
-        seen = model.backbone(train.plain.__getitems__(list(range(7)))[0])
+        seen = model.get_submodule("backbone")(train.plain.__getitems__(list(range(7)))[0])
         assert seen.ndim == (4 if head in ("ml-decoder", "query2label") else 2)
         kept = [0] if seen.ndim == 2 else [0, 2, 3]
         torch.testing.assert_close(seen.mean(kept), torch.zeros(seen.shape[1]), atol=1e-3, rtol=0)
@@ -193,13 +194,13 @@ def test_training_sees_the_stored_views_and_nothing_else(embedded):
         stored = [torch.from_numpy(view).float() for view in found["views"][i]]
         at = [next(v for v, s in enumerate(stored) if torch.equal(s, x)) for x in (first, second)]
         assert at[0] != at[1]
-    assert torch.equal(train.with_views(1, 9).__getitems__(index)[0], one)
+    assert torch.equal(single(train.with_views(1, 9).__getitems__(index)[0]), one)
     seeds = {train.with_views(1, seed)[0][0].sum().item() for seed in range(20)}
     assert len(seeds) == VIEWS
-    plain = train.plain.__getitems__(index)[0]
+    plain = single(train.plain.__getitems__(index)[0])
     assert torch.equal(plain, torch.from_numpy(found["features"][index]).float())
     # A subset in any order keeps every row's own views.
-    part = train.subset(torch.tensor([5, 2])).with_views(1, 0)[1][0]
+    part = single(train.subset(torch.tensor([5, 2])).with_views(1, 0)[1][0])
     assert any(torch.equal(part, torch.from_numpy(view).float()) for view in found["views"][2])
 
 

@@ -44,6 +44,7 @@ def test_mixtures_are_fitted_where_the_confidence_is(rows):
     with Distance():
         got = clean_probability(Far(labels), Far(confidence))
     assert got.device == FAR
+    assert isinstance(got, Far)
     assert got.near.equal(clean_probability(labels, confidence))
 
 
@@ -52,7 +53,9 @@ def test_odds_are_where_the_labels_are(score):
     confidence, labels = drawn(200)
     want = minority_odds(labels, confidence, score=score)
     with Distance():
-        assert minority_odds(Far(labels), Far(confidence), score=score).near.equal(want)
+        got = minority_odds(Far(labels), Far(confidence), score=score)
+        assert isinstance(got, Far)
+        assert got.near.equal(want)
         assert minority_odds(labels, Far(confidence), score=score).equal(want)
 
 
@@ -60,7 +63,7 @@ def test_labels_are_managed_and_scored_where_they_are():
     confidence, labels = drawn(50)
     with Distance():
         for got, want in zip(
-            manage(*map(Far, (labels, confidence, confidence))),
+            manage(Far(labels), Far(confidence), Far(confidence)),
             manage(labels, confidence, confidence),
             strict=True,
         ):

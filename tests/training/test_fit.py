@@ -185,7 +185,7 @@ def test_accumulated_batches_step_like_one_large_batch(tiny):
         experiment = load_experiment(plan)
         model, _, _ = fit(experiment.make_model, experiment.train, experiment.test, plan)
         weights.append(model.state_dict()["head.0.weight"])
-    assert torch.allclose(*weights, atol=1e-6)
+    assert torch.allclose(weights[0], weights[1], atol=1e-6)
 
 
 def test_accumulated_batches_anneal_to_the_last_step(tiny, monkeypatch):

@@ -4,9 +4,15 @@ from pathlib import Path
 
 import torch
 
-from balancemix.data import Source
+from balancemix.data import FeatureRows, Rows, Source
 from balancemix.data.formats import Format, WritableFormat
 from balancemix.data.source import ReadOptions
+
+
+def feature_rows(rows: Rows) -> FeatureRows:
+    """The same rows, which must be of features."""
+    assert isinstance(rows, FeatureRows)
+    return rows
 
 
 def check_reading(form: Format, path: Path) -> Source:

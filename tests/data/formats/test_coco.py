@@ -24,7 +24,7 @@ VAL = [[0, 1, 1], [0, 0, 0], [1, 0, 0]]
 
 def annotations(part, year, ids, labels, classes=CLASSES, numbers=NUMBERS):
     """Lay labels out as COCO does; the second annotation of a class is a crowd."""
-    found = []
+    found: list[dict[str, int]] = []
     for row, k in np.argwhere(np.asarray(labels)).tolist():
         found.append({"image_id": ids[row], "category_id": numbers[k], "iscrowd": len(found) % 2})
     prefix = f"COCO_{part}{year}_" if year == "2014" else ""
@@ -83,7 +83,7 @@ def test_both_splits(tmp_path, images):
     names = [f"train2014/COCO_train2014_{i:012}.jpg" for i in (9, 10, 12)]
     assert data.train.names == [(Path(images) / name).as_posix() for name in names]
     assert data.train.__getitems__([0, 2])[0].shape == (2, 3, 8, 8)
-    assert data.train.picture(2).getpixel((0, 0))[0] == pytest.approx(12, abs=2)
+    assert np.asarray(data.train.picture(2))[0, 0, 0] == pytest.approx(12, abs=2)
     assert data.train.truth is data.test.truth is None
 
 

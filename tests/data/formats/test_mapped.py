@@ -2,6 +2,7 @@
 
 import tracemalloc
 import zipfile
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,10 +12,12 @@ from balancemix.data import load
 from balancemix.data.formats import mapped
 from balancemix.data.formats.mapped import write_stored
 from balancemix.errors import InputError
+from tests.data.formats.contract import feature_rows
+from tests.toys import single
 
 FEATURES = np.arange(24, dtype=np.float16).reshape(4, 6)
 VIEWS = np.arange(72, dtype=np.float16).reshape(4, 3, 6)
-REST = {
+REST: dict[str, Any] = {
     "labels": np.array([[1, 0], [0, 1], [1, 1], [0, 1]], dtype=np.uint8),
     "classes": np.array(["cat", "dog"]),
     "split": np.array(["train", "train", "test", "test"]),
@@ -104,14 +107,20 @@ def test_rows_are_the_same_whether_mapped_or_read(tmp_path, everything_is_large,
     views = VIEWS.reshape(4, 3, *shape[1:])
     save(file, {"features": FEATURES.reshape(shape), "views": views, **REST})
     data = load(file)
-    assert torch.equal(data.test.features, torch.from_numpy(FEATURES.reshape(shape)[2:]))
-    assert torch.equal(data.test.plain[1][0], torch.from_numpy(FEATURES.reshape(shape)[3]).float())
-    drawn = torch.stack(data.test.with_views(3, 0)[1][0])  # all three, in some order
+    assert torch.equal(
+        feature_rows(data.test).features, torch.from_numpy(FEATURES.reshape(shape)[2:])
+    )
+    plain = single(data.test.plain[1][0])
+    assert torch.equal(plain, torch.from_numpy(FEATURES.reshape(shape)[3]).float())
+    views_of_row = data.test.with_views(3, 0)[1][0]
+    assert isinstance(views_of_row, list)
+    drawn = torch.stack(views_of_row)  # all three, in some order
     order = drawn.flatten(1)[:, 0].argsort()
     assert torch.equal(drawn[order], torch.from_numpy(views[3]).float())
     if save is write_stored:
-        base = data.train.features.data_ptr()
-        assert data.test.features.data_ptr() == base + 2 * FEATURES[0].nbytes  # no copy was made
+        train, test = (feature_rows(rows).features for rows in (data.train, data.test))
+        # No copy was made.
+        assert test.data_ptr() == train.data_ptr() + 2 * FEATURES[0].nbytes
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from PIL import Image
 from balancemix.data import ReadOptions, load
 from balancemix.data.features import FeatureRows
 from balancemix.errors import InputError
+from tests.data.formats.contract import feature_rows
 
 ARRAYS = {
     "features": np.arange(12, dtype=np.float16).reshape(4, 3),
@@ -67,7 +68,7 @@ def test_npz_of_features_and_labels_alone(tmp_path):
 @pytest.mark.parametrize("kind", [np.float64, np.int32, np.uint8])
 def test_npz_features_of_other_types(tmp_path, kind):
     data = load(saved(tmp_path, features=ARRAYS["features"].astype(kind)))
-    assert data.train.features.dtype == torch.float32
+    assert feature_rows(data.train).features.dtype == torch.float32
 
 
 def changed(name: str, place: tuple[int, ...], value) -> dict[str, np.ndarray]:
