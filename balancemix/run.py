@@ -1,26 +1,29 @@
-"""Run: one directory with all that a training leaves behind, written so that nothing is half there.
+"""Run: the directory of one training, and every file in it.
 
-plan.json           what was run
-noise.json          what noise was added, and the rates that it came to
-log.jsonl           a line an epoch
-metrics.json        last and best scores, quality of the selection
-classes.json        each class's given positives and last AP
-labels.npz          the label table, the model's confidence, names of rows and classes
-truth.npz           the labels before noise, where noise was added; for scoring only
-model.safetensors   the weights
-checkpoint.pt       all that is needed to go on: weights, optimiser, method
+Each file is written whole or not at all. `FILES` is the only place that knows their names:
 
-Written beside them by later commands, unless they are told another place:
-findings.csv, labels.corrected.csv, report.html
+plan         what was run
+noise        the noise that was added, and the rates measured after it
+pilot        what a short training said of the labels, if settings were left to it
+log          a line for each epoch
+metrics      last and best scores, quality of the selection; written last
+per_class    given positives and last AP of each class
+table        the label table, the model's confidence, the names of rows and classes
+truth        the labels before noise, if noise was added; only for scoring
+model        the weights
+checkpoint   all that is needed to resume: weights, optimiser, method
+
+`audit`, `export` and `report` write findings, corrected and report, unless --out says otherwise.
 """
 
 from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -28,94 +31,172 @@ from torch import Tensor
 
 from balancemix import files, processes
 from balancemix.errors import InputError
-from balancemix.labels.table import Status
+from balancemix.labels.table import Labels, LabelTable, Status
+from balancemix.methods import Method
 from balancemix.plan.plan import Plan, read_tree
+from balancemix.plan.settings import flat
 
-FILES = (
-    "plan.json",
-    "noise.json",
-    "log.jsonl",
-    "metrics.json",
-    "classes.json",
-    "labels.npz",
-    "truth.npz",
-    "model.safetensors",
-    "checkpoint.pt",
-    "findings.csv",
-    "labels.corrected.csv",
-    "report.html",
-)
+FILES = {
+    "plan": "plan.json",
+    "noise": "noise.json",
+    "pilot": "pilot.json",
+    "log": "log.jsonl",
+    "metrics": "metrics.json",
+    "per_class": "per_class.json",
+    "table": "label_table.npz",
+    "truth": "truth.npz",
+    "model": "model.safetensors",
+    "checkpoint": "checkpoint.pt",
+    "findings": "findings.csv",
+    "corrected": "labels.corrected.csv",
+    "report": "report.html",
+}
+OLD_NAMES = {"table": "labels.npz", "per_class": "classes.json"}  # read, never written
 
 VERSION = 2  # of label table and checkpoint; the first did not say so
 # The first version's codes of status: clean, re-labelled, ambiguous.
 _RELABELLED, _AMBIGUOUS = 1, 2
 
+Log = list[dict[str, Any]]
+
+
+class Stateful(Protocol):
+    """An object with a state that a checkpoint keeps."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Collect the state."""
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Put a collected state back."""
+
 
 class Run:
-    """The directory of one run; `open` finds one, `create` begins one."""
+    """The directory of one run: `create` starts one, `open` reads one.
+
+    Properties are read from files; those of large files only once.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @staticmethod
     def check(path: Path, plan: Plan, *, resume: bool = False, force: bool = False) -> None:
-        """Refuse a directory that cannot be begun in, before anything is loaded or written."""
+        """Refuse a directory in which no run can start, before anything is loaded or written."""
         if path.exists() and not path.is_dir():
             raise InputError(f"{path}: is a file; --out must name a directory")
-        if not (path / "plan.json").exists() or force:
+        run = Run(path)
+        if not run.has("plan") or force:
             return
         if not resume:
             raise InputError(
-                f"{path}: already holds a run; pass --resume to go on, or --force to begin anew"
+                f"{path}: already holds a run; pass --resume to continue it, or --force to start "
+                "over"
             )
-        # Both written out whole: a setting that is newer than the run had its default then.
-        differing = _differences(Run(path).plan.tree(), plan.tree())
-        if differing:
-            raise InputError(f"{path}: cannot resume with another plan: {differing}")
+        # With every default written out: a setting newer than the run had its default then.
+        old, new = flat(run.plan.tree()), flat(plan.tree())
+        changed = [
+            f"{key} was {old.get(key)!r}, is {new.get(key)!r}"
+            for key in dict.fromkeys([*old, *new])
+            if old.get(key) != new.get(key)
+        ]
+        if changed:
+            raise InputError(f"{path}: cannot resume with another plan: {'; '.join(changed)}")
 
     @classmethod
     def create(cls, path: Path, plan: Plan, *, resume: bool = False, force: bool = False) -> Run:
-        """Begin in a directory without a run; or go on with the one there, or begin it anew."""
+        """Start a run in a directory without one; or resume the one in it, or start it over."""
         cls.check(path, plan, resume=resume, force=force)
         run = cls(path)
-        if (path / "plan.json").exists() and resume and not force:
+        if run.has("plan") and resume and not force:
             return run
         path.mkdir(parents=True, exist_ok=True)
-        # What is left of a run must never be taken for the new one's, the checkpoint least of all.
-        for name in ("checkpoint.pt", *FILES):
+        # No file of an old run may be taken for the new one's, least of all the checkpoint.
+        for name in (FILES["checkpoint"], *FILES.values(), *OLD_NAMES.values()):
             (path / name).unlink(missing_ok=True)
-        run.write_json("plan.json", plan.tree())
+        run.write_json("plan", plan.tree())
         return run
 
     @classmethod
     def open(cls, path: Path) -> Run:
-        """Find a run that was begun."""
-        if not (path / "plan.json").is_file():
+        """Open the run in a directory, finished or not."""
+        run = cls(path)
+        if not run.has("plan"):
             raise InputError(f"{path}: holds no run; make one with `balancemix train`")
-        return cls(path)
+        return run
 
-    def exists(self) -> bool:
-        """Is a run in the directory, be it unfinished?"""
-        return (self.path / "plan.json").is_file()
+    def path_of(self, name: str) -> Path:
+        """Return the path of a file, by its short name in `FILES`."""
+        return self.path / FILES[name]
 
-    @property
+    def has(self, name: str) -> bool:
+        """Return whether a file exists."""
+        return self._find(name).is_file()
+
+    @cached_property
     def plan(self) -> Plan:
         """What was run."""
-        return Plan.from_tree(read_tree(self.path / "plan.json"))
+        return Plan.from_tree(read_tree(self.path_of("plan")))
+
+    @property
+    def log(self) -> Log:
+        """The lines logged so far."""
+        if not self.has("log"):
+            return []
+        path = self._existing("log")
+        return [_parse(line, path) for line in path.read_text(encoding="utf-8").splitlines()]
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """Last and best scores."""
+        return self.read_json("metrics")
+
+    @cached_property
+    def table(self) -> Labels:
+        """The label table, N×K; tables of older runs in today's codes of status."""
+        arrays = self._arrays
+        if "version" not in arrays:
+            old, target, weight = arrays["status"], arrays["target"], arrays["weight"]
+            relabelled = np.where(target > 0.5, Status.PRESENT, Status.ABSENT)
+            doubted = np.where(weight > 0, Status.AMBIGUOUS, Status.IGNORED)
+            status = np.where(old == _RELABELLED, relabelled, Status.CLEAN)
+            status = np.where(old == _AMBIGUOUS, doubted, status).astype(np.uint8)
+            arrays = {**arrays, "status": status}
+        return Labels(*(torch.from_numpy(arrays[name]) for name in Labels._fields))
+
+    @property
+    def confidence(self) -> Tensor:
+        """The model's N×K confidence on the training rows."""
+        return torch.from_numpy(self._arrays["confidence"])
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the training rows."""
+        names: list[str] = self._arrays["names"].tolist()
+        return names
+
+    @property
+    def classes(self) -> list[str]:
+        """The names of the classes."""
+        classes: list[str] = self._arrays["classes"].tolist()
+        return classes
+
+    @cached_property
+    def truth(self) -> Tensor | None:
+        """The N×K labels before noise, if they are known."""
+        return torch.from_numpy(self.read_arrays("truth")["truth"]) if self.has("truth") else None
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
         """Write one of the run's JSON files."""
-        files.write_json(self.path / name, content)
-
-    def write_arrays(self, name: str, arrays: Mapping[str, Any]) -> None:
-        """Write one of the run's .npz files."""
-        files.write_arrays(self.path / name, arrays)
+        files.write_json(self.path_of(name), content)
 
     def read_json(self, name: str) -> dict[str, Any]:
         """Read one of the run's JSON files."""
         path = self._existing(name)
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return content
+        return _parse(path.read_text(encoding="utf-8"), path)
+
+    def write_arrays(self, name: str, arrays: Mapping[str, Any]) -> None:
+        """Write one of the run's .npz files."""
+        files.write_arrays(self.path_of(name), arrays)
 
     def read_arrays(self, name: str) -> dict[str, np.ndarray[Any, Any]]:
         """Read one of the run's .npz files."""
@@ -124,97 +205,104 @@ class Run:
             with np.load(path, allow_pickle=False) as arrays:
                 return dict(arrays)
         except Exception as error:  # zip, zlib and NumPy's header parser each raise their own
-            raise InputError(f"{path}: cannot be read; `train --resume` writes it anew") from error
+            raise InputError(f"{path}: cannot be read; `train --resume` writes it again") from error
 
-    def truth(self) -> Tensor | None:
-        """Read the labels before noise, if noise was added."""
-        if not (self.path / "truth.npz").exists():
-            return None
-        return torch.from_numpy(self.read_arrays("truth.npz")["truth"])
-
-    def confidence(self) -> Tensor:
-        """Read the model's N×K confidence on the training rows."""
-        return torch.from_numpy(self.read_arrays("labels.npz")["confidence"])
-
-    def labels(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Read the label table and what stands beside it, in today's codes of status."""
-        arrays = self.read_arrays("labels.npz")
-        if "version" not in arrays:
-            old, target, weight = arrays["status"], arrays["target"], arrays["weight"]
-            relabelled = np.where(target > 0.5, Status.PRESENT, Status.ABSENT)
-            doubted = np.where(weight > 0, Status.AMBIGUOUS, Status.IGNORED)
-            status = np.where(old == _RELABELLED, relabelled, Status.CLEAN)
-            arrays["status"] = np.where(old == _AMBIGUOUS, doubted, status).astype(np.uint8)
-        return arrays
-
-    def log(self) -> list[dict[str, Any]]:
-        """Read the lines logged so far."""
-        path = self.path / "log.jsonl"
-        if not path.exists():
-            return []
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-    def write_log(self, lines: list[dict[str, Any]]) -> None:
-        """Write all lines of the log anew: a killed run leaves no half line."""
-        text = "".join(json.dumps(line) + "\n" for line in lines)
-        files.write_text(self.path / "log.jsonl", text)
+    def save_epoch(self, log: Log, method: Method, engine: Stateful) -> None:
+        """Store the log and a checkpoint; a process killed meanwhile leaves the old ones."""
+        text = "".join(json.dumps(line) + "\n" for line in log)
+        files.write_text(self.path_of("log"), text)
+        self.save_checkpoint({"method": method.state_dict(), **engine.state_dict()})
 
     def save_checkpoint(self, state: Mapping[str, Any]) -> None:
-        """Store the state to go on from."""
-        state = {"version": VERSION, **state}
-        files.write_whole(self.path / "checkpoint.pt", lambda path: torch.save(state, path))
+        """Store the state to resume from."""
+        self._write("checkpoint", lambda path: torch.save({"version": VERSION, **state}, path))
 
-    def begun(self) -> bool:
-        """Tell, alike in all processes, whether there is a state to go on from."""
-        exists = processes.rank() == 0 and (self.path / "checkpoint.pt").exists()
+    def is_started(self) -> bool:
+        """Return whether there is a checkpoint to resume from; the same in all processes."""
+        exists = processes.rank() == 0 and self.has("checkpoint")
         return processes.broadcast(b"yes" if exists else None) is not None
 
-    def stored(self) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
-        """Load the state to go on from, if there is one, and the log; nothing in it is executed.
+    def restore(self, method: Method, engine: Stateful) -> Log:
+        """Put method and engine where the run stopped, and return its log up to there.
 
-        All processes get what the first one finds: they go on from one place, or none does.
+        All processes get what the first one reads: they resume from one place, or none does.
+        Nothing in the checkpoint is executed.
         """
-        path, content = self.path / "checkpoint.pt", None
-        if processes.rank() == 0 and path.exists():
-            content = path.read_bytes()
+        content = None
+        if processes.rank() == 0 and self.has("checkpoint"):
+            content = self.path_of("checkpoint").read_bytes()
         content = processes.broadcast(content)
         if content is None:
-            return None, []
-        log = json.dumps(self.log() if processes.rank() == 0 else []).encode()
-        lines = json.loads(processes.broadcast(log) or b"[]")
+            return []
+        log = json.dumps(self.log if processes.rank() == 0 else []).encode()
+        lines: Log = json.loads(processes.broadcast(log) or b"[]")
+        path = self.path_of("checkpoint")
         try:
             state = unpack(content)
         except Exception as error:  # a damaged file fails in zip, in pickle or in torch
-            raise InputError(f"{path}: cannot be read; --force begins anew") from error
+            raise InputError(f"{path}: cannot be read; pass --force to start over") from error
+        refusal = f"{path}: is of another version of balancemix; start over with --force"
         if state.get("version") != VERSION:
-            raise refusal(self)
-        return state, lines
+            raise InputError(refusal)
+        try:
+            method.load_state_dict(state["method"])
+            engine.load_state_dict(state)
+        except (KeyError, TypeError) as error:
+            raise InputError(refusal) from error
+        return lines[: method.epoch]
+
+    def save_table(
+        self, table: LabelTable, confidence: Tensor, names: list[str], classes: list[str]
+    ) -> None:
+        """Store the label table and what `audit` needs beside it."""
+        arrays: dict[str, Any] = {"version": VERSION}
+        arrays |= {name: matrix.numpy() for name, matrix in table.whole()._asdict().items()}
+        named = {"classes": list(classes), "names": list(names)}
+        self.write_arrays("table", {**arrays, "confidence": confidence.numpy(), **named})
 
     def save_model(self, weights: Mapping[str, Tensor]) -> None:
-        """Store weights without pickle."""
+        """Store the weights, without pickle."""
         from safetensors.torch import save_file
 
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
-        files.write_whole(self.path / "model.safetensors", lambda path: save_file(tensors, path))
+        self._write("model", lambda path: save_file(tensors, path))
 
     def load_model(self) -> dict[str, Tensor]:
         """Load the weights."""
         from safetensors.torch import load_file
 
-        weights: dict[str, Tensor] = load_file(self._existing("model.safetensors"))
+        weights: dict[str, Tensor] = load_file(self._existing("model"))
         return weights
 
+    @cached_property
+    def _arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        return self.read_arrays("table")
+
+    def _write(self, name: str, save: Callable[[Path], object]) -> None:
+        files.write_whole(self.path_of(name), save)
+
+    def _find(self, name: str) -> Path:
+        """Return the path of a file, which in an older run may have another name."""
+        path, old = self.path_of(name), self.path / OLD_NAMES.get(name, FILES[name])
+        return old if old.is_file() and not path.is_file() else path
+
     def _existing(self, name: str) -> Path:
-        path = self.path / name
-        if not path.exists():
-            raise InputError(f"{path}: not there; has the run ended? `--resume` finishes it")
+        path = self._find(name)
+        if not path.is_file():
+            raise InputError(
+                f"{path}: not found; is the run unfinished? `train --resume` finishes it"
+            )
         return path
 
 
-def refusal(run: Run | None) -> InputError:
-    """Say that a checkpoint does not fit what is to be resumed."""
-    where = "the checkpoint" if run is None else run.path / "checkpoint.pt"
-    return InputError(f"{where}: is of another version of balancemix; start over with --force")
+def _parse(text: str, path: Path) -> dict[str, Any]:
+    try:
+        content: dict[str, Any] = json.loads(text)
+    except ValueError as error:
+        raise InputError(
+            f"{path}: cannot be read; delete it and resume the run to write it again"
+        ) from error
+    return content
 
 
 def pack(state: Mapping[str, Any]) -> bytes:
@@ -228,15 +316,3 @@ def unpack(content: bytes) -> dict[str, Any]:
     """Read what `pack` wrote, or a checkpoint; nothing in it is executed."""
     state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     return state
-
-
-def _differences(old: Mapping[str, Any], new: Mapping[str, Any], where: str = "") -> str:
-    """Name the settings in which two plans differ."""
-    found = []
-    for key in dict.fromkeys([*old, *new]):
-        one, other = old.get(key), new.get(key)
-        if isinstance(one, Mapping) and isinstance(other, Mapping):
-            found.append(_differences(one, other, f"{where}{key}."))
-        elif one != other:
-            found.append(f"{where}{key} was {one!r}, is {other!r}")
-    return "; ".join(part for part in found if part)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from statistics import mean
 
-import torch
 from results import ROOT, put
 
 from balancemix.labels.classes import class_groups
@@ -23,16 +22,16 @@ def main() -> None:
     paths = sorted((ROOT / "bench" / "coco" / "runs").glob("balancemix-none-*"))
     if not paths:
         sys.exit("bench/coco: no run with clean labels has ended; run results.py coco first")
-    runs = [Run(path).labels() for path in paths]
+    runs = [Run(path).table for path in paths]
     lines = ""
-    for name, classes in class_groups(torch.tensor(runs[0]["given"].sum(0)), "auto").items():
+    for name, classes in class_groups(runs[0].given.sum(0), "auto").items():
         shares: list[list[float]] = [[], [], []]
         for run in runs:
-            given, status = (run[key][:, classes.numpy()] for key in ("given", "status"))
+            given, status = (matrix[:, classes] for matrix in (run.given, run.status))
             held = given > 0
             kinds = [status == kind for kind in (Status.CLEAN, Status.ABSENT, Status.AMBIGUOUS)]
             for found, kind in zip(shares, kinds, strict=True):
-                found.append(100 * float(kind[held].mean()))
+                found.append(100 * float(kind[held].double().mean()))
         lines += f"| {name} | " + " | ".join(f"{mean(found):.0f} %" for found in shares) + " |\n"
     put("doubts", HEAD + lines)
 

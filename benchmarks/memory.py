@@ -4,7 +4,7 @@
 `peak` adds the N×K confidence of an epoch's end, four more. (The copy that a checkpoint is written
 from takes three, when the confidence is gone.) The last case is measured: a training with
 checkpoints, in a process of its own, until its last epoch begins. (The record at the end of a
-training, labels.npz, is of floats: 16 bytes a label more, once.)
+training, label_table.npz, is of floats: 16 bytes a label more, once.)
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ def test_audit_lists_the_worst_first_and_export_applies_the_same(trained, tmp_pa
     assert rated == sorted(rated, reverse=True)
     assert 0 <= summary["precision"] <= 1
     assert main(["export", str(trained), "--out", str(tmp_path / "labels.csv")]) == 0
-    with np.load(trained / "labels.npz") as record:
+    with np.load(trained / "label_table.npz") as record:
         given, names = record["given"], record["names"].tolist()
         classes = record["classes"].tolist()
     for line in findings:
@@ -248,7 +248,7 @@ def test_bad_images_are_listed_and_can_be_skipped(photos, tmp_path, capsys):
 
 def test_a_used_directory_is_refused(trained, capsys):
     data = str(trained.parent / "tiny.npz")
-    assert "--resume to go on, or --force" in refused(capsys, "train", data, "--out", trained)
+    assert "--resume to continue it, or --force" in refused(capsys, "train", data, "--out", trained)
     for command in ("audit", "export", "evaluate"):
         assert "holds no run" in refused(capsys, command, trained.parent / "nothing")
 

@@ -74,8 +74,8 @@ def test_its_page_is_made(old, method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_its_labels_are_read_in_todays_codes(old, method):
-    labels = Run.open(old / method).labels()
-    target, weight, status = (labels[name] for name in ("target", "weight", "status"))
+    labels = Run.open(old / method).table
+    target, weight, status = (matrix.numpy() for matrix in labels[1:4])
     relabelled = (status == Status.PRESENT) | (status == Status.ABSENT)
     assert ((target > 0.5) == (status == Status.PRESENT))[relabelled].all()
     assert (weight[status == Status.IGNORED] == 0).all()
@@ -94,6 +94,15 @@ def test_its_checkpoint_is_refused_in_one_line(old, method, capsys):
     refusal = "checkpoint.pt: is of another version of balancemix; start over with --force"
     assert message.endswith(refusal)
     assert (old / method / "checkpoint.pt").read_bytes() == before
+
+
+def test_starting_over_removes_files_by_their_old_names_too(old):
+    assert (old / "role" / "labels.npz").exists()
+    flags = ["--epochs", "1", "--method", "bce", "--force", "--out", "role"]
+    assert main(["train", "data.npz", *flags]) == 0
+    assert not (old / "role" / "labels.npz").exists()
+    assert not (old / "role" / "classes.json").exists()
+    assert {"label_table.npz", "per_class.json"} <= {path.name for path in (old / "role").iterdir()}
 
 
 def test_there_is_an_old_version():

@@ -167,14 +167,13 @@ def audit(
 
 def audit_run(run: Run, above: float = 0.5) -> Findings:
     """Audit the labels that a run was trained on."""
-    arrays = run.read_arrays("labels.npz")
     return audit(
-        torch.from_numpy(arrays["given"]),
-        torch.from_numpy(arrays["confidence"]),
-        table_clean(torch.from_numpy(arrays["clean"])),
+        run.table.given,
+        run.confidence,
+        table_clean(run.table.clean),
         above=above,
-        names=arrays["names"].tolist(),
-        classes=arrays["classes"].tolist(),
+        names=run.names,
+        classes=run.classes,
     )
 
 

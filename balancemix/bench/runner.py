@@ -12,6 +12,7 @@ from balancemix.data import BUILT_IN
 from balancemix.errors import InputError
 from balancemix.files import write_json
 from balancemix.progress import progress
+from balancemix.run import Run
 
 UNITS = 1000  # of the bar, for an epoch of BCE
 
@@ -35,7 +36,7 @@ def remember(out: Path, plan: BenchPlan) -> None:
 
 def train_missing(out: Path, chosen: Sequence[Job], at_once: int | None = None) -> dict[str, str]:
     """Train the runs that have not ended, `at_once` at a time (one a core); return failures."""
-    missing = [job for job in chosen if not (out / "runs" / job.name / "metrics.json").exists()]
+    missing = [job for job in chosen if not Run(out / "runs" / job.name).has("metrics")]
     if not missing:
         return {}
     tasks = [Task(job.name, job.plan.tree(), out / "runs" / job.name) for job in missing]
@@ -76,8 +77,7 @@ def grown(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
 
 def _cost_left(out: Path, job: Job) -> int:
     """Estimate what a run will still cost; one that was started has logged its epochs."""
-    path = out / "runs" / job.name / "log.jsonl"
-    done = len(path.read_text(encoding="utf-8").splitlines()) if path.exists() else 0
+    done = len(Run(out / "runs" / job.name).log)
     return round(UNITS * job.cost * max(1 - done / job.plan.train.epochs, 0)) + 1
 
 

@@ -1,6 +1,5 @@
 """What a bench's runs came to, one line a run: tables, figures and pages all read these lines."""
 
-import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,8 +11,8 @@ from typing import Any, Literal
 from balancemix.bench.plan import BenchPlan, jobs
 from balancemix.bench.ranking import Scores
 from balancemix.bench.table import Cell
-from balancemix.errors import InputError
 from balancemix.labels import noise
+from balancemix.run import Run
 
 When = Literal["last", "best"]
 GROUPS = {"All": "mAP", "Many": "mAP_many", "Medium": "mAP_medium", "Few": "mAP_few"}
@@ -38,8 +37,7 @@ class Result:
     @cached_property
     def log(self) -> list[dict[str, Any]]:
         """The lines of its log, one an epoch."""
-        lines = (self.path / "log.jsonl").read_text(encoding="utf-8").splitlines()
-        return [json.loads(line) for line in lines]
+        return Run(self.path).log
 
 
 class Results:
@@ -114,15 +112,11 @@ def read_results(plan: BenchPlan, runs: Path) -> Results:
     """Read the metrics of every run that has ended."""
     lines = []
     for job in jobs(plan):
-        path = runs / job.name / "metrics.json"
-        if not path.exists():
+        run = Run(runs / job.name)
+        if not run.has("metrics"):
             continue
-        try:
-            metrics = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise InputError(f"{path}: cannot be read; remove it to train again") from error
         facts = (job.variant.label, job.noise, job.data, job.seed)
-        lines.append(Result(*facts, path.parent, metrics))
+        lines.append(Result(*facts, run.path, run.metrics))
     return Results(plan, lines)
 
 

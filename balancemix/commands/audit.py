@@ -40,9 +40,9 @@ def run(arguments: argparse.Namespace) -> None:
 
     run_ = Run.open(arguments.run_directory)
     findings = audit_run(run_, arguments.above)
-    out = arguments.out or run_.path / "findings.csv"
+    out = arguments.out or run_.path_of("findings")
     findings.write(out)
-    truth = run_.truth()
+    truth = run_.truth
     summary = {"findings": len(findings), "file": str(out)}
     if truth is not None:
         summary |= findings.score(truth)

@@ -29,8 +29,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Predict and score."""
-    import torch
-
     from balancemix.commands.show import console, make_table
     from balancemix.errors import InputError, suggest
     from balancemix.evaluation.metrics import average_precision, evaluate
@@ -42,8 +40,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     run_ = Run.open(arguments.run_directory)
     plan = run_.plan
-    record = run_.read_arrays("labels.npz")
-    classes = record["classes"].tolist()
+    classes = run_.classes
     splits = load_rows(plan, arguments.data or plan.data.path)
     rows = splits.test if arguments.split is None else splits.named(arguments.split)
     convention = arguments.ap or plan.train.ap
@@ -56,8 +53,7 @@ def run(arguments: argparse.Namespace) -> None:
     truth = truth[:, [rows.classes.index(name) for name in classes]]
     with progress("evaluate", len(rows)) as show:
         logits = predict_logits(trained_model(run_, rows), rows.plain, advance=show.advance)
-    clean = run_.truth()
-    counts = (torch.from_numpy(record["given"]) if clean is None else clean).sum(0)
+    counts = (run_.table.given if run_.truth is None else run_.truth).sum(0)
     groups = class_groups(counts, plan.data.groups)
     result = evaluate(
         logits, truth, groups, convention=convention, threshold=arguments.threshold,

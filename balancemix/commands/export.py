@@ -31,6 +31,6 @@ def run(arguments: argparse.Namespace) -> None:
     from balancemix.run import Run
 
     run_ = Run.open(arguments.run_directory)
-    out = arguments.out or run_.path / "labels.corrected.csv"
+    out = arguments.out or run_.path_of("corrected")
     rows, changed = export(run_, out, arguments.above)
     print(f"{out}: {rows:,} rows, {changed:,} labels changed")

@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> None:
     from balancemix.training.predict import predict, write_predictions
 
     run_ = Run.open(arguments.run_directory)
-    classes = run_.read_arrays("labels.npz")["classes"].tolist()
+    classes = run_.classes
     options = ReadOptions(skip_bad=arguments.skip_bad, seed=run_.plan.seed)
     view = view_of(run_.plan, arguments.data)
     rows = load_unlabelled(arguments.data, classes, view, options)

@@ -52,7 +52,7 @@ def show_training(run: Run, experiment: Experiment, metrics: Mapping[str, Any]) 
             f"{chosen.get('relabel_proportion', 0):.2%} of all"
             + (f", flips {chosen['flip_accuracy']:.1%} right" if "flip_accuracy" in chosen else "")
         )
-    log = run.log()
+    log = run.log
     for line in log:
         if "wrong" in line:
             out.print(judgement(line))

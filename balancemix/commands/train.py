@@ -160,7 +160,7 @@ def stored_plan(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.out is None:
         raise InputError("--resume needs --out, the directory of the run to go on with")
     run_ = Run(arguments.out)
-    return run_.plan.tree() if run_.exists() else {}
+    return run_.plan.tree() if run_.has("plan") else {}
 
 
 def settings(arguments: argparse.Namespace, stored: dict[str, Any]) -> dict[str, Any]:

@@ -23,15 +23,11 @@ class Summary:
     """
 
     def __init__(self, run: Run) -> None:
-        metrics, arrays = run.read_json("metrics.json"), run.read_arrays("labels.npz")
-        noisy = (run.path / "noise.json").exists()
-        self.run, self.plan, self.log, self.metrics = run, run.plan, run.log(), metrics
-        self.noise: dict[str, Any] = run.read_json("noise.json") if noisy else {}
-        self.classes: list[str] = arrays["classes"].tolist()
-        self.names: list[str] = arrays["names"].tolist()
-        self.given, self.truth = torch.from_numpy(arrays["given"]), run.truth()
-        self.confidence = torch.from_numpy(arrays["confidence"]).float()
-        self.clean = torch.from_numpy(arrays["clean"]).float()
+        self.run, self.plan, self.log, self.metrics = run, run.plan, run.log, run.metrics
+        self.noise: dict[str, Any] = run.read_json("noise") if run.has("noise") else {}
+        self.classes, self.names = run.classes, run.names
+        self.given, self.truth = run.table.given, run.truth
+        self.confidence, self.clean = run.confidence.float(), run.table.clean.float()
 
     @property
     def method(self) -> str:
@@ -53,10 +49,10 @@ class Summary:
     def ap(self) -> tuple[Tensor, str]:
         """AP of each class in percent, and of which rows.
 
-        A run from before classes.json has no more than its confidence on the training rows.
+        Older runs without a per-class file only have their confidence on the training rows.
         """
-        if (self.run.path / "classes.json").exists():
-            facts = self.run.read_json("classes.json")["classes"]
+        if self.run.has("per_class"):
+            facts = self.run.read_json("per_class")["classes"]
             each = [float("nan") if fact["AP"] is None else fact["AP"] for fact in facts]
             return torch.tensor(each, dtype=torch.float64), "test rows"
         known = self.given if self.truth is None else self.truth

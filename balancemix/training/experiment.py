@@ -64,11 +64,13 @@ class Experiment:
         A run that is resumed remembers what was decided.
         """
         plan, show = self.plan, progress or Silent()
-        if run is not None and run.begun():
+        if run is not None and run.is_started():
             show.advance(pilot.steps(self.train, plan))
         elif plan.method.undecided:
             errors = pilot.explore(self.make_model, self.train, plan, show)
             plan = dataclasses.replace(plan, method=plan.method.decided_by(errors))
+            if run is not None and processes.rank() == 0:
+                run.write_json("pilot", vars(errors))
         return fit(self.make_model, self.train, self.test, plan, run, show)
 
     def record_noise(self, run: Run) -> None:
@@ -76,8 +78,8 @@ class Experiment:
         if self.train.truth is None:
             return
         facts = {"noise": self.plan.noise, "seed": self.plan.seed, "measured": self.measured}
-        run.write_json("noise.json", facts)
-        run.write_arrays("truth.npz", {"truth": self.train.truth.numpy()})
+        run.write_json("noise", facts)
+        run.write_arrays("truth", {"truth": self.train.truth.numpy()})
 
 
 def load_experiment(plan: Plan) -> Experiment:

@@ -1,16 +1,8 @@
-"""fit(): the one training loop, for every method.
+"""fit(): the one training loop, for every method; Algorithm 1 plus evaluation, log and checkpoint.
 
-    method.start(given labels)
-    for each epoch:
-        for x, index in batches (B uniform rows, and B by method.odds if it has any):
-            method.loss(model, x, index).backward(); optimiser and schedule step
-        method.end_epoch(predict(train), …)                    # the passes that it asks for
-        score(predict(valid)); log a line; save a checkpoint
-    save weights, label table and metrics
-
-With several processes (see docs/distributed.md) all run this, each on its share of every batch.
+With several processes (see docs/distributed.md) each runs this loop on its share of every batch.
 Every epoch draws from seeds of its own (order of rows, views, dropout), so an epoch repeated after
-an interruption ends with the same bits, and no random state has to be stored but the method's.
+an interruption ends with the same bits, and only the method's random state has to be stored.
 """
 
 from __future__ import annotations
@@ -36,18 +28,17 @@ from balancemix.evaluation.scoring import (
     summarise,
 )
 from balancemix.labels.classes import class_counts, class_groups
-from balancemix.labels.table import Labels
 from balancemix.methods import Method
 from balancemix.methods.sampling import epoch_seed
 from balancemix.plan.plan import Plan
 from balancemix.progress import Progress, Silent
-from balancemix.run import VERSION, Run, pack, refusal, unpack
+from balancemix.run import Log, Run, pack, unpack
 from balancemix.training.engine import Engine
 from balancemix.training.predict import predict, predict_logits
 
 
 class Trained(NamedTuple):
-    """What a training ends with: the model, the method with its label table, and the scores."""
+    """The result of a training: the model, the method with its label table, and the scores."""
 
     model: nn.Module
     method: Method
@@ -62,95 +53,74 @@ def fit(
     run: Run | None = None,
     progress: Progress | None = None,
 ) -> Trained:
-    """Train the plan's method on `train`, scoring each epoch on `valid`; go on where `run` stopped.
+    """Train the plan's method on `train`, scoring each epoch on `valid`; resume an unfinished run.
 
-    The model has averaged weights, if the plan asks for them; metrics are what `metrics.json`
-    holds. The plan's own method stays as it is: a copy of it is trained and returned. Settings left
-    at "auto" are their defaults here (ε 0.975, given positives not trusted); it is
-    `Experiment.fit` that looks at the labels first. Without a `run` nothing is written.
+    The model has averaged weights, if the plan asks for them. The plan's method stays as it is: a
+    copy of it is trained and returned. Settings left at "auto" take their defaults (ε 0.975, given
+    positives not trusted); `Experiment.fit` looks at the labels first. Without a `run` nothing is
+    written.
     """
     plan, show = plan or Plan(), progress or Silent()
     processes.start(cpu=plan.train.device == "cpu")
-    _compare(plan, train)
+    _check_alike(plan, train)
     epochs, workers = plan.train.epochs, loading_processes(plan, train)
-    method = copy.copy(plan.method).start(train.given, epochs, plan.seed)
+    method = copy.copy(plan.method).start(train.given, epochs, plan.seed)  # Alg. 1, line 1
     torch.manual_seed(plan.seed)
     engine = Engine(method.build(make_model), plan, run)
-    truth = train.given if train.truth is None else train.truth
-    groups = class_groups(class_counts(truth), plan.data.groups)
     batches = method.batches(plan.train.batch_size, plan.seed)
     engine.schedule(epochs, len(batches))
-    log = _resume(run, method, engine)
+    log = run.restore(method, engine) if run is not None else []
     show.advance(method.epoch * len(batches))
+    truth = train.given if train.truth is None else train.truth
+    groups = class_groups(class_counts(truth), plan.data.groups)
     how: dict[str, Any] = {"batch_size": plan.train.batch_size, "workers": workers}
-
     plain: Tensor | None = None
     logits: list[Tensor] = []
-    while method.epoch < epochs:
-        begin, request = time.perf_counter(), method.request()
+    while method.epoch < epochs:  # line 2
+        start, request = time.perf_counter(), method.request()
         seed = epoch_seed(plan.seed, method.epoch)
         torch.manual_seed(seed)
-        order = Loader(train.with_views(request.views, seed), batches, workers)
-        loss = _learn(engine, method, order, show, _shown(log))
+        loader = Loader(train.with_views(request.views, seed), batches, workers)
+        loss = _train_epoch(engine, method, loader, log, show)  # lines 3 to 15
         engine.level()
         line: dict[str, Any] = {"epoch": method.epoch + 1, "loss": loss, "lr": engine.rate}
-
         members = method.members(engine.averaged)
         views = [train.with_views(count, seed) for count in request.passes]
         passes = [predict(member, rows, **how) for member in members for rows in views]
-        line |= method.end_epoch(*passes)
+        line |= method.end_epoch(*passes)  # lines 17 and 18
         plain = passes[0] if method.epoch == epochs and request.passes[:1] == (0,) else None
         del passes  # N×K floats that nothing needs while a checkpoint is written
-        _level(method)
+        _synchronise(method)
         line |= score_sampling(method, groups)
-        line["seconds"] = time.perf_counter() - begin
+        line["seconds"] = time.perf_counter() - start
         logits = [predict_logits(member, valid.plain, **how) for member in members]
         line |= score_epoch(method, logits, train, valid, groups, plan.train.ap)
         log.append(line)
         engine.track(line)
         if run is not None and processes.rank() == 0:
-            run.write_log(log)
-            run.save_checkpoint({"method": method.state_dict(), **engine.state_dict()})
+            run.save_epoch(log, method, engine)
 
-    metrics, kept = summarise(log), method.members(engine.averaged)[0]
+    metrics, model = summarise(log), method.members(engine.averaged)[0]
     if run is not None:
-        plain = predict(kept, train.plain, **how) if plain is None else plain
-        # There are none where a run is resumed after its last epoch, and only files are missing.
-        last = logits[0] if logits else predict_logits(kept, valid.plain, **how)
+        plain = predict(model, train.plain, **how) if plain is None else plain
+        # A run resumed after its last epoch, for its missing files, has no logits yet.
+        last = logits[0] if logits else predict_logits(model, valid.plain, **how)
         if processes.rank() == 0:
-            run.save_model(kept.state_dict())
-            run.write_arrays("labels.npz", _record(method.table.whole(), plain, train))
-            run.write_json("classes.json", score_classes(last, train, valid, plan.train.ap))
-            run.write_json("metrics.json", metrics)
+            run.save_model(model.state_dict())
+            run.save_table(method.table, plain, train.names, train.classes)
+            run.write_json("per_class", score_classes(last, train, valid, plan.train.ap))
+            run.write_json("metrics", metrics)
     engine.end()
-    processes.barrier()  # the files are there, whoever looks
+    processes.barrier()  # from here on every process finds the files
     return Trained(engine.averaged, method, metrics)
 
 
-def _resume(run: Run | None, method: Method, engine: Engine) -> list[dict[str, Any]]:
-    """Put method and engine where the run stopped, and return its log up to there."""
-    state, log = run.stored() if run is not None else (None, [])
-    if state is None:
-        return []
-    try:
-        method.load_state_dict(state["method"])
-        engine.load_state_dict(state)
-    except (KeyError, TypeError) as error:
-        raise refusal(run) from error
-    return log[: method.epoch]
-
-
-def _learn(
-    engine: Engine,
-    method: Method,
-    order: Loader,
-    show: Progress,
-    shown: dict[str, float],
-) -> float:
+def _train_epoch(engine: Engine, method: Method, loader: Loader, log: Log, show: Progress) -> float:
     """Train for an epoch and return its mean loss."""
-    total, steps = 0.0, len(order)
+    total, steps = 0.0, len(loader)
+    facts = {"epoch": len(log), "mAP": log[-1]["mAP"]} if log else {}
     engine.model.train()
-    for step, (x, index) in enumerate(order, 1):
+    for step, (x, index) in enumerate(loader, 1):
         loss = method.loss(engine.model, engine.place(x), index)
         total += engine.step(loss, last=step == steps)
         if not math.isfinite(total):
@@ -158,33 +128,21 @@ def _learn(
                 f"the loss of epoch {method.epoch + 1} is not finite: lower --lr or set --clip"
             )
         show.advance()
-        show.say(loss=total / step, **shown)
-    of_all = processes.all_reduce(torch.tensor(total, dtype=torch.float64))
-    return float(of_all) / processes.world_size() / steps
+        show.say(loss=total / step, **facts)
+    total = float(processes.all_reduce(torch.tensor(total, dtype=torch.float64)))
+    return total / processes.world_size() / steps
 
 
-def _record(labels: Labels, confidence: Tensor, train: Rows) -> dict[str, Any]:
-    """Collect what labels.npz holds."""
-    arrays: dict[str, Any] = {name: tensor.numpy() for name, tensor in labels._asdict().items()}
-    return {
-        "version": VERSION,
-        **arrays,
-        "confidence": confidence.numpy(),
-        "classes": list(train.classes),
-        "names": list(train.names),
-    }
-
-
-def _compare(plan: Plan, train: Rows) -> None:
-    """Refuse to train where the processes, maybe on other machines, were given other things."""
-    if processes.world_size() == 1:
-        return
-    if not processes.all_equal(repr(plan.tree()).encode(), train.given):
+def _check_alike(plan: Plan, train: Rows) -> None:
+    """Refuse to train if processes, maybe on other machines, have other settings or labels."""
+    if processes.world_size() > 1 and not processes.all_equal(
+        repr(plan.tree()).encode(), train.given
+    ):
         raise InputError("the processes differ in their settings or labels: give all the same")
 
 
-def _level(method: Method) -> None:
-    """Make the method's state the first process's, should processors have rounded differently."""
+def _synchronise(method: Method) -> None:
+    """Give all processes the first one's state, in case their processors rounded differently."""
     if processes.world_size() > 1:
         state = method.state_dict()
         if not processes.all_equal(*_contents(state)):
@@ -192,17 +150,13 @@ def _level(method: Method) -> None:
 
 
 def _contents(state: Any) -> Iterator[bytes | Tensor]:
-    """List all that is in a state, piece by piece: packed, it would be as large again."""
+    """List the contents of a state piece by piece: packed, they would take their size again."""
     if isinstance(state, Mapping):
         for key, value in state.items():
             yield repr(key).encode()
             yield from _contents(value)
     else:
         yield state if isinstance(state, Tensor) else repr(state).encode()
-
-
-def _shown(lines: list[dict[str, Any]]) -> dict[str, float]:
-    return {"epoch": len(lines), "mAP": lines[-1]["mAP"]} if lines else {}
 
 
 def loading_processes(plan: Plan, rows: Rows) -> int:

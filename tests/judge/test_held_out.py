@@ -211,9 +211,10 @@ def test_what_was_chosen_is_logged_and_not_asked_again(tmp_path, monkeypatch):
     plan, data = small(), rows()
     run = Run.create(tmp_path / "run", plan)
     decided = trial(plan, data).fit(run).method
-    first, *others = run.log()
+    first, *others = run.log
     assert {"positives", "wrong", "missing", "error", "trust_positives"} <= first.keys()
     assert not any("wrong" in line for line in others)
+    assert run.read_json("pilot").items() <= first.items()
 
     def never(*_):
         raise AssertionError("a resumed run was explored again")

@@ -215,14 +215,17 @@ def test_the_command_trains_resumes_and_scores(tiny, tmp_path, capsys):
     call += ["--epochs", "4", "--batch-size", "16", "--set", "model.hidden=16"]
     run = tmp_path / "run"
     assert main([*call, "--out", str(run)]) == 0
-    before = (run / "labels.npz").read_bytes(), (run / "model.safetensors").read_bytes()
+    before = (run / "label_table.npz").read_bytes(), (run / "model.safetensors").read_bytes()
     assert "kept_a" in json.loads((run / "log.jsonl").read_text().splitlines()[-1])
-    with np.load(run / "labels.npz") as arrays:
+    with np.load(run / "label_table.npz") as arrays:
         assert arrays["confidence"].shape == arrays["given"].shape
-    for name in ("labels.npz", "model.safetensors", "metrics.json"):
+    for name in ("label_table.npz", "model.safetensors", "metrics.json"):
         (run / name).unlink()
     assert main(["train", "--resume", "--out", str(run)]) == 0
-    assert ((run / "labels.npz").read_bytes(), (run / "model.safetensors").read_bytes()) == before
+    assert (
+        (run / "label_table.npz").read_bytes(),
+        (run / "model.safetensors").read_bytes(),
+    ) == before
     capsys.readouterr()
     assert main(["evaluate", str(run), "--json"]) == 0
     last = json.loads((run / "metrics.json").read_text())["last"]

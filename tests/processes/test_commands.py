@@ -29,7 +29,7 @@ TRAIN = [
     "--json",
 ]
 TRAIN += ["--lr", "0.05", "--set", "model.hidden=16"]
-FILES = ("labels.npz", "model.safetensors", "truth.npz", "plan.json")
+FILES = ("label_table.npz", "model.safetensors", "truth.npz", "plan.json")
 
 
 @pytest.fixture(scope="module")
@@ -51,22 +51,22 @@ def whole(folder):
 
 
 def without_time(run: Run) -> list[dict]:
-    return [{k: v for k, v in line.items() if k != "seconds"} for line in run.log()]
+    return [{k: v for k, v in line.items() if k != "seconds"} for line in run.log]
 
 
 def test_the_command_prints_and_writes_once(whole, folder, monkeypatch, capsys):
     run, printed = whole
-    assert json.loads(printed) == run.read_json("metrics.json")
+    assert json.loads(printed) == run.metrics
     monkeypatch.chdir(folder)
     assert cli.main(["train", "tiny.npz", "--out", "alone", *TRAIN]) == 0
     capsys.readouterr()
     alone = Run(folder / "alone")
     tables = [
-        {name: torch.from_numpy(each.read_arrays("labels.npz")[name]) for name in DECIDED}
+        {name: torch.from_numpy(each.read_arrays("table")[name]) for name in DECIDED}
         for each in (run, alone)
     ]
     assert_alike(tables[0], tables[1], run.load_model(), alone.load_model())
-    assert [line["loss"] for line in run.log()] == pytest.approx(
+    assert [line["loss"] for line in run.log] == pytest.approx(
         [line["loss"] for line in alone.log()], rel=1e-2
     )
 
@@ -83,11 +83,11 @@ def test_a_process_killed_in_an_epoch_is_started_again_and_ends_with_the_same_bi
 
 def test_a_machine_without_the_runs_files_goes_on_with_it(whole, folder):
     shutil.copytree(whole[0].path, folder / "moved")
-    (folder / "moved" / "labels.npz").unlink()
+    (folder / "moved" / "label_table.npz").unlink()
     (folder / "elsewhere").mkdir()
     shutil.copy(folder / "tiny.npz", folder / "elsewhere")
     launch(*two(TOGETHER, "--elsewhere", "train", "--resume", "--out", "moved"), cwd=folder)
-    written = [(folder / run / "labels.npz").read_bytes() for run in ("whole", "moved")]
+    written = [(folder / run / "label_table.npz").read_bytes() for run in ("whole", "moved")]
     assert written[0] == written[1]
     assert not (folder / "elsewhere" / "moved").exists()
 

@@ -60,8 +60,8 @@ def report(capsys, folder: Path, *flags: str) -> str:
 
 
 def test_training_stores_the_ap_of_each_class(run, capsys):
-    facts = json.loads((run / "classes.json").read_text())["classes"]
-    with np.load(run / "labels.npz") as record:
+    facts = json.loads((run / "per_class.json").read_text())["classes"]
+    with np.load(run / "label_table.npz") as record:
         assert [fact["name"] for fact in facts] == record["classes"].tolist()
         assert [fact["positives"] for fact in facts] == record["given"].sum(0).tolist()
     mean = json.loads((run / "metrics.json").read_text())["last"]["mAP"]
@@ -75,9 +75,9 @@ def test_training_stores_the_ap_of_each_class(run, capsys):
 def test_a_run_resumed_after_its_last_epoch_writes_what_is_missing(run, tmp_path):
     copy = tmp_path / "run"
     shutil.copytree(run, copy)
-    (copy / "classes.json").unlink()
+    (copy / "per_class.json").unlink()
     assert main(["train", "--resume", "--out", str(copy)]) == 0
-    assert (copy / "classes.json").read_text() == (run / "classes.json").read_text()
+    assert (copy / "per_class.json").read_text() == (run / "per_class.json").read_text()
 
 
 def test_the_page_of_a_run_is_whole_and_needs_nothing_else(run, capsys):
@@ -100,12 +100,12 @@ def test_the_page_of_a_run_is_whole_and_needs_nothing_else(run, capsys):
 def test_a_run_without_selection_or_noise_or_class_scores_has_a_page(benchmark, tmp_path, capsys):
     copy = tmp_path / "run"
     shutil.copytree(benchmark / "runs" / "bce-loss-none-0", copy)
-    (copy / "classes.json").unlink()
+    (copy / "per_class.json").unlink()
     text = report(capsys, copy)
     page = Page(text)
     assert page.headings == [name for name in SECTIONS if name != "Selection"]
     assert "AP on training rows" in text
-    assert "older than classes.json" in text
+    assert "The run is of an older version" in text
 
 
 def test_figures_are_stored_too(run, tmp_path, capsys):

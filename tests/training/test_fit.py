@@ -40,21 +40,21 @@ def train(path: Path, out: Path, plan: Plan, **how):
 
 
 def same_files(one: Path, other: Path) -> None:
-    for name in ("labels.npz", "model.safetensors", "truth.npz"):
+    for name in ("label_table.npz", "model.safetensors", "truth.npz"):
         assert (one / name).read_bytes() == (other / name).read_bytes(), name
 
 
 def without_time(run: Run) -> list[dict]:
-    return [{k: v for k, v in line.items() if k != "seconds"} for line in run.log()]
+    return [{k: v for k, v in line.items() if k != "seconds"} for line in run.log]
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_run_leaves_its_files_and_its_model_can_be_loaded(tiny, tmp_path, method):
     run, model, metrics = train(tiny, tmp_path / "run", plan_for(tiny, method))
     assert {"last", "best", "selection", "seconds_per_epoch"} <= metrics.keys()
-    assert metrics == run.read_json("metrics.json")
-    assert [line["epoch"] for line in run.log()] == [1, 2, 3, 4, 5]
-    assert metrics["best"]["mAP"] == max(line["mAP"] for line in run.log())
+    assert metrics == run.metrics
+    assert [line["epoch"] for line in run.log] == [1, 2, 3, 4, 5]
+    assert metrics["best"]["mAP"] == max(line["mAP"] for line in run.log)
     test = load_experiment(run.plan).test
     again = predict(trained_model(run, test), test.plain)
     assert torch.equal(again, predict(model, test.plain))
@@ -94,7 +94,7 @@ def test_a_resumed_run_ends_with_the_same_bits(tiny, tmp_path, method, extra, mo
 def test_a_run_whose_last_files_are_missing_is_completed(tiny, tmp_path):
     plan = plan_for(tiny)
     run, _, metrics = train(tiny, tmp_path / "run", plan)
-    before = {n: (run.path / n).read_bytes() for n in ("labels.npz", "model.safetensors")}
+    before = {n: (run.path / n).read_bytes() for n in ("label_table.npz", "model.safetensors")}
     for name in (*before, "metrics.json"):
         (run.path / name).unlink()
     run, _, again = train(tiny, tmp_path / "run", plan, resume=True)
@@ -156,7 +156,9 @@ def test_truth_never_reaches_a_method(tiny, tmp_path):
 def test_a_directory_with_a_run_is_kept_unless_asked(tiny, tmp_path):
     plan = plan_for(tiny, "bce")
     train(tiny, tmp_path / "run", plan)
-    with pytest.raises(InputError, match="already holds a run; pass --resume to go on, or --force"):
+    with pytest.raises(
+        InputError, match="already holds a run; pass --resume to continue it, or --force"
+    ):
         Run.create(tmp_path / "run", plan)
     other = plan_for(tiny, "bce", lr=0.5)
     with pytest.raises(InputError, match=r"train.lr was 0.01, is 0.5"):
@@ -265,9 +267,9 @@ def test_a_checkpoint_of_another_version_is_refused_in_one_line(tiny, tmp_path, 
 def test_a_run_from_before_a_setting_was_added_can_be_resumed(tiny, tmp_path):
     plan = plan_for(tiny, "bce")
     run, _, _ = train(tiny, tmp_path / "run", plan)
-    tree = run.read_json("plan.json")
+    tree = run.read_json("plan")
     del tree["data"]["holdout"]
-    run.write_json("plan.json", tree)
+    run.write_json("plan", tree)
     Run.check(run.path, plan, resume=True)
 
 

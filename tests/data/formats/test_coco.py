@@ -170,7 +170,7 @@ def test_the_plan_reaches_the_reader(tmp_path, capsys):
     call += ["--set", "data.unannotated=keep", "--out", str(tmp_path / "run"), "--json"]
     assert main(call) == 0
     assert json.loads(capsys.readouterr().out)["epochs"] == 1
-    with np.load(tmp_path / "run" / "labels.npz") as arrays:
+    with np.load(tmp_path / "run" / "label_table.npz") as arrays:
         assert arrays["given"].tolist() == TRAIN
 
 

@@ -168,7 +168,7 @@ def test_noise_writes_features_that_train_reads(tiny, tmp_path, capsys, monkeypa
     assert main(call) == 0
     assert (tmp_path / "run" / "truth.npz").exists()
     assert main(["export", "run", "--out", "corrected.npz"]) == 0
-    with np.load("run/labels.npz") as record:
+    with np.load("run/label_table.npz") as record:
         assert record["given"].tolist() == noisy.train.given.tolist()
     assert load("corrected.npz").train.names == noisy.train.names
 
