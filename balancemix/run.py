@@ -223,33 +223,37 @@ class Run:
         return processes.broadcast(b"yes" if exists else None) is not None
 
     def restore(self, method: Method, engine: Stateful) -> Log:
-        """Put method and engine where the run stopped, and return its log up to there.
-
-        All processes get what the first one reads: they resume from one place, or none does.
-        Nothing in the checkpoint is executed.
-        """
-        content = None
-        if processes.rank() == 0 and self.has("checkpoint"):
-            content = self.path_of("checkpoint").read_bytes()
-        content = processes.broadcast(content)
-        if content is None:
+        """Put method and engine where the run stopped, and return its log up to there."""
+        state, log = self.read_checkpoint()
+        if state is None:
             return []
-        log = json.dumps(self.log if processes.rank() == 0 else []).encode()
-        lines: Log = json.loads(processes.broadcast(log) or b"[]")
-        path = self.path_of("checkpoint")
-        try:
-            state = unpack(content)
-        except Exception as error:  # a damaged file fails in zip, in pickle or in torch
-            raise InputError(f"{path}: cannot be read; pass --force to start over") from error
-        refusal = f"{path}: is of another version of balancemix; start over with --force"
-        if state.get("version") != VERSION:
-            raise InputError(refusal)
         try:
             method.load_state_dict(state["method"])
             engine.load_state_dict(state)
         except (KeyError, TypeError) as error:
-            raise InputError(refusal) from error
-        return lines[: method.epoch]
+            raise self._other_version() from error
+        return log[: method.epoch]
+
+    def read_checkpoint(self) -> tuple[dict[str, Any] | None, Log]:
+        """Read the state to resume from, if there is one, and the log; nothing in it is executed.
+
+        All processes get what the first one reads: they resume from one place, or none does.
+        """
+        path, content = self.path_of("checkpoint"), None
+        if processes.rank() == 0 and self.has("checkpoint"):
+            content = path.read_bytes()
+        content = processes.broadcast(content)
+        if content is None:
+            return None, []
+        log = json.dumps(self.log if processes.rank() == 0 else []).encode()
+        lines: Log = json.loads(processes.broadcast(log) or b"[]")
+        try:
+            state = unpack(content)
+        except Exception as error:  # a damaged file fails in zip, in pickle or in torch
+            raise InputError(f"{path}: cannot be read; pass --force to start over") from error
+        if state.get("version") != VERSION:
+            raise self._other_version()
+        return state, lines
 
     def save_table(
         self, table: LabelTable, confidence: Tensor, names: list[str], classes: list[str]
@@ -273,6 +277,10 @@ class Run:
 
         weights: dict[str, Tensor] = load_file(self._existing("model"))
         return weights
+
+    def _other_version(self) -> InputError:
+        path = self.path_of("checkpoint")
+        return InputError(f"{path}: is of another version of balancemix; start over with --force")
 
     @cached_property
     def _arrays(self) -> dict[str, np.ndarray[Any, Any]]:

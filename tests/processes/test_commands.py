@@ -67,7 +67,7 @@ def test_the_command_prints_and_writes_once(whole, folder, monkeypatch, capsys):
     ]
     assert_alike(tables[0], tables[1], run.load_model(), alone.load_model())
     assert [line["loss"] for line in run.log] == pytest.approx(
-        [line["loss"] for line in alone.log()], rel=1e-2
+        [line["loss"] for line in alone.log], rel=1e-2
     )
 
 

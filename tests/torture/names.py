@@ -19,7 +19,7 @@ FILES = {
     "checkpoint": ["checkpoint.pt"],
 }
 MANIFEST = ["manifest.json", "checksums.json"]
-RESTORE = ["restore", "stored"]  # the method of Run that loads checkpoint and log
+RESTORE = ["read_checkpoint", "stored"]  # the method of Run that loads checkpoint and log
 
 
 @functools.cache

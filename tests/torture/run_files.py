@@ -106,7 +106,7 @@ def findings(run: Run) -> Any:
 READS: dict[str, Callable[[Run], Any]] = {
     "plan": lambda run: canonical(run.plan.tree()),
     "noise": summary,
-    "log": lambda run: canonical(run.log()),
+    "log": lambda run: canonical(run.log),
     "metrics": summary,
     "per class": summary,
     "label table": findings,
