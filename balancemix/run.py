@@ -23,7 +23,7 @@ import json
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,7 +34,6 @@ from balancemix.errors import InputError
 from balancemix.labels.table import Labels, LabelTable, Status
 from balancemix.methods import Method
 from balancemix.plan.plan import Plan, read_tree
-from balancemix.plan.settings import flat
 
 FILES = {
     "plan": "plan.json",
@@ -60,16 +59,6 @@ _RELABELLED, _AMBIGUOUS = 1, 2
 Log = list[dict[str, Any]]
 
 
-class Stateful(Protocol):
-    """An object with a state that a checkpoint keeps."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Collect the state."""
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Put a collected state back."""
-
-
 class Run:
     """The directory of one run: `create` starts one, `open` reads one.
 
@@ -92,15 +81,8 @@ class Run:
                 f"{path}: already holds a run; pass --resume to continue it, or --force to start "
                 "over"
             )
-        # With every default written out: a setting newer than the run had its default then.
-        old, new = flat(run.plan.tree()), flat(plan.tree())
-        changed = [
-            f"{key} was {old.get(key)!r}, is {new.get(key)!r}"
-            for key in dict.fromkeys([*old, *new])
-            if old.get(key) != new.get(key)
-        ]
-        if changed:
-            raise InputError(f"{path}: cannot resume with another plan: {'; '.join(changed)}")
+        if changes := run.plan.changes(plan):
+            raise InputError(f"{path}: cannot resume with another plan: {'; '.join(changes)}")
 
     @classmethod
     def create(cls, path: Path, plan: Plan, *, resume: bool = False, force: bool = False) -> Run:
@@ -171,14 +153,12 @@ class Run:
     @property
     def names(self) -> list[str]:
         """The names of the training rows."""
-        names: list[str] = self._arrays["names"].tolist()
-        return names
+        return list(self._arrays["names"].tolist())
 
     @property
     def classes(self) -> list[str]:
         """The names of the classes."""
-        classes: list[str] = self._arrays["classes"].tolist()
-        return classes
+        return list(self._arrays["classes"].tolist())
 
     @cached_property
     def truth(self) -> Tensor | None:
@@ -207,7 +187,7 @@ class Run:
         except Exception as error:  # zip, zlib and NumPy's header parser each raise their own
             raise InputError(f"{path}: cannot be read; `train --resume` writes it again") from error
 
-    def save_epoch(self, log: Log, method: Method, engine: Stateful) -> None:
+    def save_epoch(self, log: Log, method: Method, engine: Any) -> None:
         """Store the log and a checkpoint; a process killed meanwhile leaves the old ones."""
         text = "".join(json.dumps(line) + "\n" for line in log)
         files.write_text(self.path_of("log"), text)
@@ -222,7 +202,7 @@ class Run:
         exists = processes.rank() == 0 and self.has("checkpoint")
         return processes.broadcast(b"yes" if exists else None) is not None
 
-    def restore(self, method: Method, engine: Stateful) -> Log:
+    def restore(self, method: Method, engine: Any) -> Log:
         """Put method and engine where the run stopped, and return its log up to there."""
         state, log = self.read_checkpoint()
         if state is None:
@@ -313,14 +293,7 @@ def _parse(text: str, path: Path) -> dict[str, Any]:
     return content
 
 
-def pack(state: Mapping[str, Any]) -> bytes:
-    """Write a state of tensors and numbers as bytes."""
-    out = io.BytesIO()
-    torch.save(dict(state), out)
-    return out.getvalue()
-
-
 def unpack(content: bytes) -> dict[str, Any]:
-    """Read what `pack` wrote, or a checkpoint; nothing in it is executed."""
+    """Read a state that torch saved; nothing in it is executed."""
     state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     return state

@@ -21,7 +21,7 @@ from balancemix.data.source import ReadOptions, View
 from balancemix.errors import InputError, suggest
 from balancemix.labels import noise
 from balancemix.methods import METHODS, BalanceMix, Method
-from balancemix.plan.settings import read_into
+from balancemix.plan.settings import flat, read_into
 
 
 @dataclass(kw_only=True)
@@ -138,6 +138,15 @@ class Plan:
         name = name or f"{type(self.method).__module__}:{type(self.method).__qualname__}"
         sections = dataclasses.asdict(self)
         return {**sections, "method": {"name": name, **sections["method"]}}
+
+    def changes(self, new: Plan) -> list[str]:
+        """List the settings that differ in another plan."""
+        old, other = flat(self.tree()), flat(new.tree())
+        return [
+            f"{key} was {old.get(key)!r}, is {other.get(key)!r}"
+            for key in dict.fromkeys([*old, *other])
+            if old.get(key) != other.get(key)
+        ]
 
 
 def make_method(section: Mapping[str, Any]) -> Method:

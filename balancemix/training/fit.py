@@ -8,6 +8,7 @@ an interruption ends with the same bits, and only the method's random state has 
 from __future__ import annotations
 
 import copy
+import io
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -32,7 +33,7 @@ from balancemix.methods import Method
 from balancemix.methods.sampling import epoch_seed
 from balancemix.plan.plan import Plan
 from balancemix.progress import Progress, Silent
-from balancemix.run import Log, Run, pack, unpack
+from balancemix.run import Log, Run, unpack
 from balancemix.training.engine import Engine
 from balancemix.training.predict import predict, predict_logits
 
@@ -146,7 +147,9 @@ def _synchronise(method: Method) -> None:
     if processes.world_size() > 1:
         state = method.state_dict()
         if not processes.all_equal(*_contents(state)):
-            method.load_state_dict(unpack(processes.broadcast(pack(state)) or b""))
+            packed = io.BytesIO()
+            torch.save(state, packed)
+            method.load_state_dict(unpack(processes.broadcast(packed.getvalue()) or b""))
 
 
 def _contents(state: Any) -> Iterator[bytes | Tensor]:
