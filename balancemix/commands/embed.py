@@ -56,7 +56,8 @@ def run(arguments: argparse.Namespace) -> None:
 
     from balancemix.data import ReadOptions, View, read_images
     from balancemix.errors import InputError
-    from balancemix.models.classifier import build_embedder, input_size, normalisation
+    from balancemix.models.backbones import input_size, normalisation
+    from balancemix.models.classifier import build_embedder
     from balancemix.training.devices import check_device
     from balancemix.training.embed import embed, partial_file
     from balancemix.training.partial import note_of, remove

@@ -1,10 +1,22 @@
-"""Where ImageNet weights come from: an installed package for Lite0, else a cache or the net."""
+"""Backbones: timm's, by name, and where their ImageNet weights come from."""
+
+from __future__ import annotations
 
 import threading
+from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from balancemix.errors import InputError
+
+if TYPE_CHECKING:
+    from timm.models import PretrainedCfg
+
+LITE0 = "tf_efficientnet_lite0"
+Channels = tuple[float, float, float]
 
 _STAGES = (1, 2, 2, 3, 3, 4, 1)  # blocks in each stage of EfficientNet-Lite0
 
@@ -24,6 +36,95 @@ _FIRST_BLOCK = {
     "_project_conv": "conv_pw",
     "_bn2": "bn2",
 }
+
+
+def build_backbone(
+    name: str, pooled: bool, pretrained: bool, image_size: int | None
+) -> tuple[nn.Module, int]:
+    """Build a backbone and measure the width of what it gives."""
+    import timm
+
+    config = _timm_config(name)
+    installed = pretrained and name == LITE0
+    fetched = pretrained and not installed
+    if fetched and not config.has_weights:
+        raise InputError(f"timm has no weights for {name}: pass --no-pretrained")
+    unreached = InputError(
+        f"the weights of {name} could not be fetched (no network?): pass --no-pretrained, "
+        f"or use {LITE0}, whose weights are installed"
+    )
+    if fetched and not fetchable(config.hf_hub_id, config.url):
+        raise unreached
+
+    options: dict[str, Any] = {} if pooled else {"global_pool": ""}
+    if image_size is not None and config.fixed_input_size:
+        options["img_size"] = image_size
+    height, width = (image_size, image_size) if image_size else config.input_size[-2:]
+    try:
+        body = timm.create_model(name, pretrained=fetched, num_classes=0, **options)
+        channels = _count_channels(body, pooled, height, width)
+    except OSError as error:
+        raise unreached from error
+    # What timm and torch raise when a head, a window or a patch does not fit.
+    except (AssertionError, RuntimeError, ValueError) as error:
+        kind = "pooled features" if pooled else "a map or tokens"
+        raise InputError(
+            f"{name} does not give {kind} at {height} × {width} pixels: choose another "
+            "--backbone, --image-size or --head"
+        ) from error
+    if installed:
+        body.load_state_dict(lite0_state())  # strict: every name and every shape must agree
+    return body, channels
+
+
+def input_size(backbone: str) -> int:
+    """Return the side of the images, in pixels, that a backbone was trained with.
+
+    >>> input_size("tf_efficientnet_lite0")
+    224
+    """
+    return int(_timm_config(backbone).input_size[-1])
+
+
+def normalisation(backbone: str) -> tuple[Channels, Channels]:
+    """Return the mean and standard deviation of R, G and B, in units of 0 to 1, to feed it with.
+
+    >>> normalisation("tf_efficientnet_lite0")[0][0] * 255
+    127.0
+    """
+    if backbone == LITE0:
+        return (127 / 255,) * 3, (128 / 255,) * 3
+    config = _timm_config(backbone)
+    return cast(Channels, config.mean), cast(Channels, config.std)
+
+
+def _count_channels(body: nn.Module, pooled: bool, height: int, width: int) -> int:
+    """Try a blank image; timm's `num_features` is not the width of every family's output."""
+    body.eval()  # normalisation layers must not learn from the blank
+    with torch.no_grad():
+        features: object = body(torch.zeros(1, 3, height, width))
+    body.train()
+    if not isinstance(features, Tensor) or (features.ndim == 2) != pooled:
+        raise ValueError("the output is of another kind")
+    return features.shape[1 if features.ndim == 4 and not is_channels_last(body) else -1]
+
+
+def is_channels_last(body: nn.Module) -> bool:
+    """Say whether maps come as (B, H, W, D), as from Swin and its relatives in timm."""
+    return getattr(body, "output_fmt", None) == "NHWC"
+
+
+def _timm_config(backbone: str) -> PretrainedCfg:
+    """Look up what timm knows of a backbone, plain or with a tag of its weights."""
+    import timm
+
+    names = [*timm.list_models(), *timm.list_models(pretrained=True)]
+    config = timm.get_pretrained_cfg(backbone) if backbone in names else None
+    if config is None:
+        near = get_close_matches(backbone, names)
+        hint = f"did you mean {', '.join(near)}?" if near else "timm.list_models() lists them all"
+        raise InputError(f"unknown backbone {backbone!r}: {hint}")
+    return config
 
 
 def lite0_state() -> dict[str, Tensor]:

@@ -23,7 +23,8 @@ from balancemix.errors import InputError
 from balancemix.evaluation.scoring import Metrics
 from balancemix.labels import noise
 from balancemix.labels.classes import class_counts
-from balancemix.models.classifier import UNPOOLED, build_model, normalisation, start_at_frequencies
+from balancemix.models.backbones import normalisation
+from balancemix.models.classifier import UNPOOLED, build_model, start_at_frequencies
 from balancemix.plan.plan import Plan
 from balancemix.progress import Progress, Silent
 from balancemix.run import Run

@@ -12,12 +12,11 @@ import torch
 
 from balancemix.errors import InputError
 from balancemix.models import backbones
-from balancemix.models.backbones import fetchable, lite0_state, reachable
+from balancemix.models.backbones import fetchable, lite0_state, normalisation, reachable
 from balancemix.models.classifier import (
     Classifier,
     Standardise,
     build_model,
-    normalisation,
     start_at_frequencies,
 )
 from balancemix.models.ml_decoder import MLDecoder
@@ -220,7 +219,7 @@ def test_lite0_reproduces_stored_features_of_real_images():
 
 
 def test_no_network_is_one_line(monkeypatch):
-    monkeypatch.setattr("balancemix.models.classifier.fetchable", lambda hub_id, url: False)
+    monkeypatch.setattr("balancemix.models.backbones.fetchable", lambda hub_id, url: False)
     with pytest.raises(InputError) as caught:
         build_model(classes=2, backbone="resnet18")
     assert str(caught.value) == (
@@ -233,7 +232,7 @@ def test_a_download_that_breaks_off_is_the_same_line(monkeypatch):
     def broken(*args, **options):
         raise ConnectionResetError("peer went away")
 
-    monkeypatch.setattr("balancemix.models.classifier.fetchable", lambda hub_id, url: True)
+    monkeypatch.setattr("balancemix.models.backbones.fetchable", lambda hub_id, url: True)
     monkeypatch.setattr(timm, "create_model", broken)
     with pytest.raises(InputError, match="resnet18 could not be fetched"):
         build_model(classes=2, backbone="resnet18")

@@ -11,7 +11,8 @@ from balancemix.cli import main
 from balancemix.data import View, load, read_images
 from balancemix.data.features import FeatureRows, channel_statistics
 from balancemix.errors import InputError
-from balancemix.models.classifier import build_embedder, build_model, normalisation
+from balancemix.models.backbones import normalisation
+from balancemix.models.classifier import build_embedder, build_model
 from balancemix.plan.plan import Plan
 from balancemix.training import embed
 from balancemix.training.experiment import load_experiment, make_model
