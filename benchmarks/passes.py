@@ -14,8 +14,7 @@ from turns import fastest
 
 from balancemix.models.classifier import build_model
 from balancemix.models.fold import folded
-from balancemix.training.allocator import keep_freed_memory
-from balancemix.training.devices import prepare_bf16
+from balancemix.training.devices import keep_freed_memory, prepare_bf16
 
 ROUNDS = 8
 

@@ -19,7 +19,7 @@ from turns import fastest
 
 from balancemix.data import ImageRows, View, images
 from balancemix.data.augment import augment, randaugment
-from balancemix.training.allocator import keep_freed_memory
+from balancemix.training.devices import keep_freed_memory
 
 ROUNDS = 5
 

@@ -207,7 +207,7 @@ def test_demo_ends_with_a_table_and_a_page(tmp_path, capsys):
         (["--noise", "mislable:0.4"], "did you mean 'mislabel'"),
         (["--noise", "flip:1.5"], "1.5"),
         (["--set", "method.alhpa=2"], "unknown setting method.alhpa; did you mean 'alpha'?"),
-        (["--device", "cuda"], "--device cuda is not to be had"),
+        (["--device", "cuda"], "--device cuda is not available on this machine"),
         (["--plan", "absent.toml"], "absent.toml: cannot be read"),
     ],
 )

@@ -27,9 +27,9 @@ def average_precision(scores: Tensor, truth: Tensor, convention: Convention = "s
     positive, known = _entries("scores", scores, truth)
     ranked, order = scores.T.contiguous().sort(dim=1, descending=True, stable=True)  # (K, N)
     hit = positive.T.gather(1, order)
-    found = hit.cumsum(1)
-    seen = known.T.gather(1, order).cumsum(1)
-    precision = found.double() / seen.clamp(min=1)
+    hits = hit.cumsum(1)
+    ranks = known.T.gather(1, order).cumsum(1)
+    precision = hits.double() / ranks.clamp(min=1)
     if convention != "raw":
         precision = precision.gather(1, _tie_ends(ranked))
     if convention == "voc":
@@ -148,13 +148,13 @@ def _harmonic(precision: Tensor, recall: Tensor) -> Tensor:
 
 
 def _percent(ap: Tensor, absent: Absent) -> float:
-    """Average quietly."""
+    """Average without a warning."""
     if absent == "zero":
         ap = ap.nan_to_num(0.0)
     return 100 * (ap.nanmean() if absent == "skip" else ap.mean()).item()
 
 
 def _require(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    """Refuse a word that is not on the list."""
+    """Refuse a value that is not allowed."""
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(allowed)}, not {value!r}")

@@ -1,4 +1,4 @@
-"""The scores of an epoch, and what a run's metrics make of them."""
+"""The scores of an epoch, and a run's metrics."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def score_epoch(
 
     line: dict[str, Any] = score(logits[0])
     if len(logits) > 1:
-        together = torch.stack(list(logits)).double().sigmoid().mean(0)
-        line["mAP_ensemble"] = score(together.logit())["mAP"]
+        mean = torch.stack(list(logits)).double().sigmoid().mean(0)
+        line["mAP_ensemble"] = score(mean.logit())["mAP"]
     if train.truth is not None:  # which no method ever sees
         line["selection"] = table_quality(method.table, train.truth, groups)
     return line
 
 
 def score_sampling(method: Method, groups: Groups) -> dict[str, float]:
-    """Say how many times as often as at random the minority sampler draws each class group."""
+    """Compute how many times more often than at random each class group is drawn."""
     if method.odds is None:
         return {}
     factor = upsampling(method.table.given, method.odds)

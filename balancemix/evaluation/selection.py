@@ -1,4 +1,4 @@
-"""Score label selection where the truth is known: what was kept, rewritten or left in doubt."""
+"""Score label selection where the truth is known: labels kept, re-labelled or left in doubt."""
 
 import math
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from torch import Tensor
 from balancemix.labels.chunks import chunks
 from balancemix.labels.table import LabelTable, Status
 
-# Every entry falls into one of 48 cells, so N×K numbers are read once and shares come from counts.
+# Every entry falls into one of 48 cells: N×K numbers are read once, and shares come from counts.
 GIVEN, TRUTH, TARGET, STATUS = torch.meshgrid(
     torch.arange(2), torch.arange(2), torch.arange(2), torch.arange(len(Status)), indexing="ij"
 )
@@ -21,9 +21,9 @@ SELECTED = (STATUS == Status.CLEAN) | (STATUS == Status.VERIFIED)
 RELABELLED = (STATUS == Status.PRESENT) | (STATUS == Status.ABSENT)
 FLIPPED = RELABELLED & (TARGET != GIVEN)
 CONFIRMED = RELABELLED & (TARGET == GIVEN)
-AMBIGUOUS = (STATUS == Status.AMBIGUOUS) | (STATUS == Status.IGNORED)  # weighed less, or dropped
+AMBIGUOUS = (STATUS == Status.AMBIGUOUS) | (STATUS == Status.IGNORED)  # less weight, or none
 
-SHARES = {  # of the second, how much is the first
+SHARES = {  # the share of the first within the second
     "clean_precision": (CORRECT, SELECTED),
     "clean_recall": (SELECTED, CORRECT),
     "relabel_proportion": (RELABELLED, EVERY),
@@ -50,8 +50,8 @@ def selection_quality(
     All matrices are N×K; `clean` is P(clean), and a truth of −1 leaves its entry out. Each name
     comes again as `<name>_positive` and `<name>_negative` (by given value) and as `<name>_<group>`
     for each group of class indices, then relative to that part alone. "Flipped" and "confirmed"
-    divide the re-labelled by whether the target differs from the given label, since most of them
-    only confirm it. A share of nothing is left out.
+    divide the re-labelled labels by whether the target differs from the given label; most only
+    confirm it. A share of nothing is left out.
 
     >>> given, truth = torch.tensor([[1, 1, 0]]), torch.tensor([[1, 0, 0]])
     >>> status, clean = torch.tensor([[0, 2, 3]]), torch.tensor([[0.9, 0.1, 0.4]])
@@ -75,14 +75,14 @@ def table_quality(
     for rows in chunks(*table.shape):
         target, _ = table.rows(rows)
         given, status, clean = table.given[rows], table.status[rows], table.clean[rows]
-        more = _tabulate(given, truth[rows], target, status, clean)
-        counts += more[0]
-        sums += more[1]
+        chunk = _tabulate(given, truth[rows], target, status, clean)
+        counts += chunk[0]
+        sums += chunk[1]
     return _quality(counts, sums, groups)
 
 
 def _quality(counts: Tensor, sums: Tensor, groups: Mapping[str, Tensor] | None) -> dict[str, float]:
-    """Name the shares of all entries, of those of each given value, and of each group's."""
+    """Name the shares of all entries, of each given value, and of each group."""
     parts = {"": (counts.sum(0), sums.sum(0))}
     for value, name in enumerate(("_negative", "_positive")):
         parts[name] = (counts.sum(0) * (value == GIVEN), sums.sum(0) * (value == GIVEN))

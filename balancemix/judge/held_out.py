@@ -1,22 +1,22 @@
-"""Which labels are wrong, in the large: how many given positives, and how many positives hide.
+"""How many labels are wrong: shares of wrong positives and of missing ones.
 
-Idea: confidence on rows that were not trained on says which labels look like the other side's. A
-wrong positive is a negative, so among the negatives of its class it may stand anywhere; a right
-one stands high. Whatever part of the positives falls into the lowest fifth of the negatives, five
-times that part is wrong. Likewise from above: of the highest fifth of the positives, five times
-the negatives that stand among them are positives without a label.
+Idea: confidence on rows that were not trained on shows which labels look like the other side's. A
+wrong positive is a negative, so it ranks anywhere among the negatives of its class; a right one
+ranks high. If a part of the positives falls into the lowest fifth of the negatives, five times
+that part is wrong. Likewise at the top: five times the negatives that rank among the highest fifth
+of the positives are positives without a label.
 
     wrong   = #(positives below the fifth) / (#positives / 5)
     missing = (1 − wrong) · #(negatives above the fifth) / (#positives / 5)
 
-These are slopes at the two ends of the ROC curve: the mixture proportions that Scott, Blanchard
-and Handy (COLT 2013) show to be the largest that the data allow. They are upper bounds if errors
-fall on any row alike, `missing` a loose one: a class that is hard to recognise has confident
-negatives of its own. Errors that prefer certain rows are found in part (strips of digits with 39 %
-of wrong positives: 19 %).
+These are slopes at the two ends of the ROC curve: the largest mixture proportions that the data
+allow (Scott, Blanchard and Handy, COLT 2013). They are upper bounds if errors are independent of
+the row, `missing` a loose one: a class that is hard to recognise has true negatives of high
+confidence. Errors that prefer certain rows are found only in part (strips of digits with 39 % of
+wrong positives: 19 %).
 
-On rows that were trained on they say nothing: a network that has seen a wrong label a few times
-is surer of it than of any negative.
+On rows that were trained on they mean nothing: a network that has seen a wrong label a few times is
+more confident of it than of any negative.
 """
 
 from __future__ import annotations
@@ -27,40 +27,40 @@ from torch import Tensor
 
 from balancemix.labels.table import check_confidence
 
-# A fifth: less would rest on a handful of labels, more would count right but hard positives.
+# A fifth: less would depend on a handful of labels, more would count right but hard positives.
 _END = 0.2
 
-# Fewer positives than this decide nothing.
+# With fewer positives no setting is decided.
 FEWEST = 100
 
 
 @dataclass(frozen=True)
 class LabelErrors:
-    """What unseen rows say of the given labels."""
+    """Errors of the given labels, estimated from rows that were not trained on."""
 
-    positives: int  # given ones that were looked at
-    wrong: float  # share of the given positives that are not there
+    positives: int  # given positives in these rows
+    wrong: float  # share of the given positives that are wrong
     missing: float  # positives without a label, for each right one with a label
     error: float = 0.0  # standard error of `wrong`
 
     @property
     def only_missing(self) -> bool:
-        """Are the labels incomplete rather than wrong?
+        """Whether the labels are incomplete rather than wrong.
 
-        Two thirds or more of the positives hide, and it is not sure that over an eighth of the
-        given ones is false. On COCO's features a pilot finds at most 0.7 missing for each of the
-        right labels, 1.3 where a fifth is moved to wrong classes, 2.4 and more where one label an
-        image is left (1.9 in truth).
+        Two thirds or more of the positives are missing, and it is not certain that over an eighth
+        of the given ones is wrong. On COCO's features a pilot finds at most 0.7 missing for each of
+        the right labels, 1.3 where a fifth is moved to wrong classes, 2.4 and more where one label
+        of each image is left (1.9 in truth).
         """
-        return self.positives >= FEWEST and self._surely_wrong < 1 / 8 and self.missing > 2
+        return self.positives >= FEWEST and self._certainly_wrong < 1 / 8 and self.missing > 2
 
     @property
     def mostly_wrong(self) -> bool:
-        """Is it sure that more than half of the given positives are false?"""
-        return self.positives >= FEWEST and self._surely_wrong > 1 / 2
+        """Whether more than half of the given positives are certainly wrong."""
+        return self.positives >= FEWEST and self._certainly_wrong > 1 / 2
 
     @property
-    def _surely_wrong(self) -> float:
+    def _certainly_wrong(self) -> float:
         return self.wrong - 2 * self.error
 
 
@@ -78,8 +78,8 @@ def estimate_errors(given: Tensor, confidence: Tensor) -> LabelErrors:
     """
     check_confidence(given, confidence)
     positives, low, chance, high, top = 0, 0, 0.0, 0, 0
-    for said, labels in zip(confidence.T, given.T > 0, strict=True):
-        positive, negative = said[labels].sort().values, said[~labels].sort().values
+    for p, labels in zip(confidence.T, given.T > 0, strict=True):
+        positive, negative = p[labels].sort().values, p[~labels].sort().values
         positives += len(positive)
         lowest, highest = int(_END * len(negative)), int(_END * len(positive))
         if lowest:

@@ -1,19 +1,19 @@
 """How often each class's labels are wrong: T-estimator's per-class rates (Li et al., NeurIPS 2022).
 
 Idea: the classes of a row are correlated, and the error of one label does not depend on another
-class's label. Labels i that are surely right say how given label k goes with *true* label i; all
-labels say how it goes with *given* label i. What turns the one table into the other is the noise
-of class i, and each other class k solves for it:
+class's label. Labels i that are certainly right show how given label k goes with *true* label i;
+all labels show how it goes with *given* label i. The noise of class i turns the first table into
+the second, so each other class k yields an equation for it:
 
     ρ0 = Pr(given 1 | true 0) = (C11·P10 − C10·P11) / D,   D = C00·C11 − C01·C10
     ρ1 = Pr(given 0 | true 1) = (C00·P01 − C01·P00) / D
 
-C is the joint of true i and given k, P that of given i and given k. Of the K − 1 solutions the one
-is taken that fits all classes k best.
+C is the joint distribution of true i and given k, P that of given i and given k. Of the K − 1
+solutions the one that fits all classes k best is used.
 
-Departure: nobody tells which side is free of noise; the published code reads it from the truth.
-Say so by `one_sided`, where it is known. Departure: a class of too few labels has the identity for
-a matrix; there the published code leaves it all zero, and divides by it.
+Departure: the published code reads from the truth which side is free of noise; here `one_sided`
+says so, where it is known. Departure: a class of too few labels gets the identity matrix; the
+published code leaves its matrix zero, and divides by it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ Side = Literal["positives", "negatives"]
 
 @dataclass(frozen=True)
 class NoiseRates:
-    """The noise of each class, and how it was found; `rho0` and `rho1` are K float64 values.
+    """The noise of each class, and how it was estimated; `rho0` and `rho1` are K float64 values.
 
-    "bilinear" is the equation above, "fallback" is Dual-T; "not enough data" is no noise at all.
+    "bilinear" is the equation above, "fallback" is Dual-T, "not enough data" assumes no noise.
     """
 
     rho0: Tensor  # Pr(given 1 | true 0)
@@ -59,10 +59,10 @@ def estimate_noise_rates(
 ) -> NoiseRates:
     """Estimate each class's noise from N×K given labels and a model's confidence in presence.
 
-    `selected` marks the labels held to be right; without it they are picked by their losses.
+    `selected` marks the labels assumed right; by default they are selected by their losses.
     `one_sided` names the given labels known to be right: "positives" where labels are only
-    missing, "negatives" where there are only too many. A class with under `fewest` selected labels
-    of a side is not judged; nor is one whose rates come to no better than chance.
+    missing, "negatives" where they are only superfluous. A class with fewer than `fewest` selected
+    labels on a side is not judged; nor is one whose labels would be no better than chance.
 
     >>> generator = torch.Generator().manual_seed(0)
     >>> rows = torch.rand(9000, 1, generator=generator)  # of many classes, and of few
@@ -84,7 +84,7 @@ def estimate_noise_rates(
     other0, other1 = _force(other0, other1, one_sided)
     enough = ((selected & positive).sum(0) >= fewest) & ((selected & ~positive).sum(0) >= fewest)
     solved = solved & enough
-    # Rates that add up to one say nothing of the truth, and beyond one they swap the sides.
+    # Labels whose rates add up to one are independent of the truth; beyond one the sides swap.
     fallen = enough & ~solved & (other0 + other1 < 1)
     rho0 = torch.where(solved, rho0, torch.where(fallen, other0, 0.0))
     rho1 = torch.where(solved, rho1, torch.where(fallen, other1, 0.0))
@@ -118,9 +118,9 @@ def pick(given: Tensor, losses: Tensor) -> Tensor:
 def bilinear_rates(
     positive: Tensor, selected: Tensor, one_sided: Side | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Solve for ρ0 and ρ1 of each class by every other class; also say which classes have any.
+    """Solve for ρ0 and ρ1 of each class by every other class, and mark classes with a solution.
 
-    Both matrices are N×K and boolean. In what follows i is a row, k a column of K×K matrices.
+    Both matrices are N×K and boolean. Below, i is the row and k the column of K×K matrices.
     """
     n, classes = positive.shape
     given, right, absent = positive.double(), selected & positive, selected & ~positive
@@ -139,11 +139,11 @@ def bilinear_rates(
     rho0, rho1 = _force(rho0, rho1, one_sided)
     allowed = (prior >= 0) & (prior <= 1) & (rho0 >= 0) & (rho1 >= 0) & (rho0 + rho1 < 1)
     allowed &= ~torch.eye(classes, dtype=torch.bool)
-    # What a class that goes with no other says is 0/0: no candidate, and no witness either.
-    heard = ~torch.eye(classes, dtype=torch.bool) & determinant.isfinite()
+    # A class that occurs with no other yields 0/0: not a candidate, nor usable for the others.
+    usable = ~torch.eye(classes, dtype=torch.bool) & determinant.isfinite()
     best = torch.stack(
         [
-            _misfit(rho0[i], rho1[i], *(part[i, heard[i]] for part in (determinant, by0, by1)))
+            _misfit(rho0[i], rho1[i], *(part[i, usable[i]] for part in (determinant, by0, by1)))
             .masked_fill(~allowed[i], torch.inf)
             .argmin()
             for i in range(classes)
@@ -155,8 +155,8 @@ def bilinear_rates(
 def dual_t_rates(positive: Tensor, confidence: Tensor) -> tuple[Tensor, Tensor]:
     """Estimate ρ0 and ρ1 of each class by Dual-T (Yao et al., NeurIPS 2020).
 
-    The surest row of each side says how the truth is predicted, and the table of predicted against
-    given labels how a prediction is annotated; their product goes from the truth to given labels.
+    The most confident row of each side shows how the truth is predicted, the table of predicted and
+    given labels how predictions are annotated; their product maps the truth to given labels.
 
     >>> confidence = torch.tensor([[0.9], [0.8], [0.6], [0.2]])
     >>> rho0, rho1 = dual_t_rates(torch.tensor([[1], [1], [0], [0]]) > 0, confidence)
@@ -164,7 +164,7 @@ def dual_t_rates(positive: Tensor, confidence: Tensor) -> tuple[Tensor, Tensor]:
     (0.133, 0.4)
     """
     guess = confidence > 0.5
-    # Departure: a side that is never predicted is taken to be annotated rightly, not as nothing.
+    # Departure: a side that is never predicted is assumed to be annotated correctly.
     if_present = torch.where(guess.any(0), (guess & positive).sum(0) / guess.sum(0), 1.0)
     if_absent = torch.where((~guess).any(0), (~guess & positive).sum(0) / (~guess).sum(0), 0.0)
     low, high = confidence.amin(0), confidence.amax(0)
@@ -176,7 +176,7 @@ def dual_t_rates(positive: Tensor, confidence: Tensor) -> tuple[Tensor, Tensor]:
 def importance(
     given: Tensor, confidence: Tensor, rho0: Tensor, rho1: Tensor, most: float = 20.0
 ) -> Tensor:
-    """Weigh B×K given labels y by Pr(y) / Pr(given y): the model's belief before and after noise.
+    """Weight B×K given labels y by Pr(y) / Pr(given y), both by the model's confidence.
 
     >>> rho = torch.tensor([0.25]), torch.tensor([0.0])
     >>> importance(torch.tensor([[1], [1], [0]]), torch.tensor([[0.5], [0.9], [0.5]]), *rho)[:, 0]
@@ -187,24 +187,24 @@ def importance(
     as_absent = absent * (1 - rho0) + present * rho1
     truth = torch.where(given > 0, present, absent)
     noisy = torch.where(given > 0, as_present, as_absent)
-    # Departure: both sides of the fraction are held off 0, so that it is 1 where there is no noise.
+    # Departure: numerator and denominator are kept above 0, so that no noise gives exactly 1.
     return (truth.clamp(min=1e-6) / noisy.clamp(min=1e-6)).clamp(max=most)
 
 
 def _rounded(rates: Tensor) -> Tensor:
-    """Take what is hardly below zero for zero, as the published code does."""
+    """Round rates just below zero to zero, as the published code does."""
     return torch.where((rates < 0) & (rates > -0.3 / len(rates)), 0.0, rates)
 
 
 def _force(rho0: Tensor, rho1: Tensor, one_sided: Side | None) -> tuple[Tensor, Tensor]:
-    """Set the rate of the side that is known to be right to zero."""
+    """Set the rate of a side that is known to be right to zero."""
     if one_sided == "positives":
         return torch.zeros_like(rho0), rho1
     return (rho0, torch.zeros_like(rho1)) if one_sided == "negatives" else (rho0, rho1)
 
 
 def _misfit(rho0: Tensor, rho1: Tensor, determinant: Tensor, by0: Tensor, by1: Tensor) -> Tensor:
-    """Sum over witnesses how far each candidate is from solving their equations."""
+    """Sum over the other classes how far each candidate is from solving their equations."""
     off0 = (rho0[:, None] * determinant - by0).abs().sum(1)
     return off0 + (rho1[:, None] * determinant - by1).abs().sum(1)
 

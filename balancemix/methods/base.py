@@ -77,9 +77,7 @@ class Method:
                 "some given labels are unknown (−1), and methods learn only from known ones: give "
                 "each label as 0 or 1"
             )
-        self.odds: Tensor | None = (
-            None  # of drawing each row into a second half of the batch; None: no such half
-        )
+        self.odds: Tensor | None = None  # of each row, for a second half of the batch
         self.epoch, self.epochs = 0, epochs  # epochs finished, epochs in all
         self.generator = torch.Generator().manual_seed(seed)
         self.order: Batches | None = None  # the latest sampler

@@ -41,7 +41,7 @@ _FIRST_BLOCK = {
 def build_backbone(
     name: str, pooled: bool, pretrained: bool, image_size: int | None
 ) -> tuple[nn.Module, int]:
-    """Build a backbone and measure the width of what it gives."""
+    """Build a backbone, and measure the width of its output."""
     import timm
 
     config = _timm_config(name)
@@ -49,12 +49,12 @@ def build_backbone(
     fetched = pretrained and not installed
     if fetched and not config.has_weights:
         raise InputError(f"timm has no weights for {name}: pass --no-pretrained")
-    unreached = InputError(
+    unreachable = InputError(
         f"the weights of {name} could not be fetched (no network?): pass --no-pretrained, "
         f"or use {LITE0}, whose weights are installed"
     )
     if fetched and not fetchable(config.hf_hub_id, config.url):
-        raise unreached
+        raise unreachable
 
     options: dict[str, Any] = {} if pooled else {"global_pool": ""}
     if image_size is not None and config.fixed_input_size:
@@ -64,7 +64,7 @@ def build_backbone(
         body = timm.create_model(name, pretrained=fetched, num_classes=0, **options)
         channels = _count_channels(body, pooled, height, width)
     except OSError as error:
-        raise unreached from error
+        raise unreachable from error
     # What timm and torch raise when a head, a window or a patch does not fit.
     except (AssertionError, RuntimeError, ValueError) as error:
         kind = "pooled features" if pooled else "a map or tokens"
@@ -73,12 +73,12 @@ def build_backbone(
             "--backbone, --image-size or --head"
         ) from error
     if installed:
-        body.load_state_dict(lite0_state())  # strict: every name and every shape must agree
+        body.load_state_dict(lite0_state())  # strict: every name and shape must match
     return body, channels
 
 
 def input_size(backbone: str) -> int:
-    """Return the side of the images, in pixels, that a backbone was trained with.
+    """Return the image size, in pixels, that a backbone was trained with.
 
     >>> input_size("tf_efficientnet_lite0")
     224
@@ -87,7 +87,7 @@ def input_size(backbone: str) -> int:
 
 
 def normalisation(backbone: str) -> tuple[Channels, Channels]:
-    """Return the mean and standard deviation of R, G and B, in units of 0 to 1, to feed it with.
+    """Return the mean and standard deviation of R, G and B, from 0 to 1, that a backbone expects.
 
     >>> normalisation("tf_efficientnet_lite0")[0][0] * 255
     127.0
@@ -100,22 +100,22 @@ def normalisation(backbone: str) -> tuple[Channels, Channels]:
 
 def _count_channels(body: nn.Module, pooled: bool, height: int, width: int) -> int:
     """Try a blank image; timm's `num_features` is not the width of every family's output."""
-    body.eval()  # normalisation layers must not learn from the blank
+    body.eval()  # keeps the blank out of BatchNorm's statistics
     with torch.no_grad():
         features: object = body(torch.zeros(1, 3, height, width))
     body.train()
     if not isinstance(features, Tensor) or (features.ndim == 2) != pooled:
-        raise ValueError("the output is of another kind")
+        raise ValueError("the output has another form")
     return features.shape[1 if features.ndim == 4 and not is_channels_last(body) else -1]
 
 
 def is_channels_last(body: nn.Module) -> bool:
-    """Say whether maps come as (B, H, W, D), as from Swin and its relatives in timm."""
+    """Return whether maps come as (B, H, W, D), as from Swin and its relatives in timm."""
     return getattr(body, "output_fmt", None) == "NHWC"
 
 
 def _timm_config(backbone: str) -> PretrainedCfg:
-    """Look up what timm knows of a backbone, plain or with a tag of its weights."""
+    """Look up timm's configuration of a backbone, named with or without a tag of its weights."""
     import timm
 
     names = [*timm.list_models(), *timm.list_models(pretrained=True)]
@@ -159,10 +159,10 @@ def _timm_name(name: str) -> str:
 
 
 def fetchable(hub_id: str | None, url: str | tuple[str, str] | None) -> bool:
-    """Say whether weights are in a cache, or at least their server answers within seconds.
+    """Return whether weights are in a cache, or their server answers within seconds.
 
-    Asked beforehand because the hub's client repeats a hopeless request for most of a minute.
-    With an address timm may pass the name of the file to keep it in.
+    Checked first because the hub's client repeats a hopeless request for most of a minute. `url`
+    may be a pair: the address, and the name of the cached file.
     """
     if hub_id:
         from huggingface_hub import constants, snapshot_download
@@ -179,21 +179,21 @@ def fetchable(hub_id: str | None, url: str | tuple[str, str] | None) -> bool:
 
 
 def reachable(url: str, seconds: float = 5.0) -> bool:
-    """Say whether a server gives any answer in time."""
+    """Return whether a server answers in time."""
     from huggingface_hub import get_session
 
     answered = threading.Event()
 
     def ask() -> None:
-        # The client of the hub knows proxies, certificates and offline mode; what it raises
-        # differs between its releases, and every error means the same here.
+        # The hub's client handles proxies, certificates and offline mode. Its releases raise
+        # different errors, which all mean the same here.
         try:
             get_session().head(url, timeout=seconds)
         except Exception:
             return
         answered.set()
 
-    # In a thread: looking the name up obeys no timeout, and each address of a host has its own.
+    # In a thread: the name lookup has no timeout, and each address of a host gets its own.
     thread = threading.Thread(target=ask, daemon=True)
     thread.start()
     thread.join(seconds)

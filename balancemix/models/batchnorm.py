@@ -1,7 +1,7 @@
-"""BatchNorm where a batch is spread over processes: statistics of all of it, or made equal after.
+"""BatchNorm where a batch is split across processes: shared statistics, or averaged ones.
 
-torch's SyncBatchNorm runs on GPUs only, and in place of timm's BatchNormAct2d loses its activation;
-this one runs anywhere, keeps it, and has the same weights under the same names as what it replaces.
+torch's SyncBatchNorm runs only on GPUs, and drops the activation of timm's BatchNormAct2d. This one
+runs anywhere, keeps the activation, and has the same weights under the same names.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from balancemix import processes
 
 
 class SharedBatchNorm(nn.Module):
-    """BatchNorm by the mean and variance over the rows of all processes, of any number in each."""
+    """BatchNorm by mean and variance over the rows of all processes, however many each has."""
 
     running_mean: Tensor
     running_var: Tensor
@@ -27,23 +27,23 @@ class SharedBatchNorm(nn.Module):
         self.weight, self.bias = norm.weight, norm.bias
         for name, buffer in norm.named_buffers(recurse=False):
             self.register_buffer(name, buffer)
-        for name, child in norm.named_children():  # timm's activation, and dropout before it
+        for name, child in norm.named_children():  # timm's dropout and activation
             self.add_module(name, child)
         self.train(norm.training)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalise, and go on with what the replaced module did behind that."""
-        x = self._of_all(x) if self.training else self._as_stored(x)
+        """Normalise, then apply what the replaced module applied."""
+        x = self._by_batch(x) if self.training else self._by_running(x)
         for child in self.children():
             x = child(x)
         return x
 
-    def _as_stored(self, x: Tensor) -> Tensor:
+    def _by_running(self, x: Tensor) -> Tensor:
         mean, var = self.running_mean, self.running_var
         return F.batch_norm(x, mean, var, self.weight, self.bias, eps=self.eps)
 
-    def _of_all(self, x: Tensor) -> Tensor:
-        values, kind = x.float(), x.dtype
+    def _by_batch(self, x: Tensor) -> Tensor:
+        values = x.float()
         rows = [dim for dim in range(x.ndim) if dim != 1]
         shape = [1, -1] + [1] * (x.ndim - 2)
         count = values.new_full((1,), values.numel() // values.shape[1])
@@ -51,14 +51,14 @@ class SharedBatchNorm(nn.Module):
         mean, count = total[:-1] / total[-1], total[-1].detach()
         centred = values - mean.view(shape)
         var = processes.learnable_sum(centred.square().sum(rows)) / count
-        self._remember(mean.detach(), var.detach() * count / (count - 1).clamp(min=1))
+        self._update_running(mean.detach(), var.detach() * count / (count - 1).clamp(min=1))
         result = centred * (var + self.eps).rsqrt().view(shape)
         if self.weight is not None:
             result = result * self.weight.view(shape) + self.bias.view(shape)
-        return result.to(kind)
+        return result.to(x.dtype)
 
     @torch.no_grad()
-    def _remember(self, mean: Tensor, var: Tensor) -> None:
+    def _update_running(self, mean: Tensor, var: Tensor) -> None:
         self.num_batches_tracked += 1
         share = 1 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
         self.running_mean.lerp_(mean.to(self.running_mean), share)
@@ -74,10 +74,10 @@ def share_statistics(model: nn.Module) -> nn.Module:
     return model
 
 
-def level_statistics(model: nn.Module) -> None:
-    """Make BatchNorm's running statistics equal in all processes: the mean of theirs.
+def average_statistics(model: nn.Module) -> None:
+    """Average BatchNorm's running statistics over all processes.
 
-    Without it each process would score, and the first would store, what it saw of the data.
+    Otherwise each process would score, and the first would save, the statistics of its own rows.
     """
     for module in model.modules():
         if isinstance(module, _BatchNorm) and module.running_mean is not None:

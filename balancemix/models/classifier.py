@@ -39,10 +39,10 @@ class Classifier(nn.Module):
 
 
 class Standardise(nn.Module):
-    """Subtract a mean and divide by a standard deviation per feature; at first 0 and 1.
+    """Subtract each feature's mean and divide by its standard deviation; by default 0 and 1.
 
-    Both are saved with the model, so a trained one takes raw features. A constant feature, whose
-    deviation is 0, is only shifted. Maps (B, D, H, W) become their means where they are `pooled`.
+    Both are saved with the model, so a trained model takes raw features. A constant feature
+    (deviation 0) is only shifted. Maps (B, D, H, W) are averaged over their places if `pooled`.
 
     >>> Standardise(2, (torch.tensor([1.0, 5.0]), torch.tensor([2.0, 0.0])))(torch.ones(1, 2))
     tensor([[ 0., -4.]])
@@ -59,14 +59,14 @@ class Standardise(nn.Module):
         mean, std = statistics or (torch.zeros(features), torch.ones(features))
         if mean.shape != (features,) or std.shape != (features,):
             raise InputError(
-                f"standardise: give a mean and a standard deviation of {features} values each, "
-                f"not of shapes {tuple(mean.shape)} and {tuple(std.shape)}"
+                f"standardise: give {features} means and as many standard deviations, "
+                f"not shapes {tuple(mean.shape)} and {tuple(std.shape)}"
             )
         self.register_buffer("mean", mean.float())
         self.register_buffer("std", torch.where(std > 0, std, 1).float())
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return features of about zero mean and unit deviation."""
+        """Return features of about zero mean and unit variance."""
         if x.ndim == 4 and self.pooled:
             x = x.mean((2, 3))
         if x.ndim == 4:
@@ -86,14 +86,13 @@ def build_model(
     dropout: float = 0.5,
     standardise: FeatureStats | None = None,
 ) -> Classifier:
-    """Build a model for rows of so many `features`, or for images when there are none.
+    """Build a model for rows of `features` numbers, or for images if `features` is None.
 
-    The head is "mlp" for features and "linear" for images unless named. On images "linear" and
-    "mlp" take timm's own pooling (the mean over a convolutional map; the class token, the mean or
-    an attention pool for a transformer, whichever it was trained with), "ml-decoder" and
-    "query2label" take the map or all tokens. Maps of features are pooled by their mean, or taken as
-    they are, likewise. `hidden` belongs to "mlp" and is the width of "query2label", `dropout`
-    belongs to "mlp"; `standardise`, the mean and standard deviation of each column, to features.
+    The default head is "mlp" for features and "linear" for images. On images "linear" and "mlp" use
+    timm's pooling (the mean over a convolutional map; the class token, the mean or an attention
+    pool for a transformer, whichever it was trained with); "ml-decoder" and "query2label" read the
+    map or all tokens. Stored maps are likewise averaged, or read as they are. `hidden` is the
+    width of "mlp" and "query2label", `dropout` applies to "mlp", `standardise` to features.
     Transformers are built for `image_size`; other backbones are only tried at that size.
 
     >>> build_model(classes=3, features=8, hidden=16)(torch.zeros(2, 8)).shape
@@ -119,16 +118,16 @@ def build_embedder(
     pretrained: bool = True,
     image_size: int | None = None,
 ) -> nn.Module:
-    """Build a backbone that gives features (B, D), or with `pooled` off a map (B, D, H, W)."""
+    """Build a backbone with output (B, D) or, with `pooled` off, a map (B, D, H, W)."""
     body, _ = build_backbone(backbone, pooled, pretrained, image_size)
     return Classifier(body, nn.Identity())
 
 
 def start_at_frequencies(model: Classifier, share: Tensor) -> None:
-    """Let the head say at first, of every row, how often each class is there (K shares).
+    """Make the head predict each class's frequency (K shares) for every row, as a start.
 
-    The first steps of a random head would move all of a pretrained backbone's weights by a large
-    and useless loss; from here on they only learn what tells rows apart.
+    The large loss of a random head would disturb a pretrained backbone's weights in the first
+    steps; this way they only learn what distinguishes rows.
 
     >>> model = build_model(classes=2, features=3)
     >>> start_at_frequencies(model, torch.tensor([0.5, 0.1]))
@@ -155,7 +154,7 @@ def _head(head: str, width: int, classes: int, hidden: int, dropout: float) -> n
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Switch to evaluation without gradients, and back to each module's own mode after."""
+    """Switch to evaluation without gradients; afterwards restore each module's mode."""
     modes = {module: module.training for module in model.modules()}
     model.eval()
     try:

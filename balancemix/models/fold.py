@@ -1,6 +1,6 @@
 """Fold BatchNorm and padding into convolutions, for passes without gradient.
 
-That takes a quarter off a pass of EfficientNet-Lite0 on a CPU (docs/performance.md).
+It makes a pass of EfficientNet-Lite0 on a CPU a quarter faster (docs/performance.md).
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from torch.nn.utils.fusion import fuse_conv_bn_weights
 
-# What folding may change of a logit, as a share of the largest one: rounding, and nothing else.
+# The largest change of a logit, as a share of the largest logit: rounding, and nothing else.
 TOLERANCE = 1e-3
 
 
 def folded(model: nn.Module, x: Tensor) -> nn.Module:
     """Return a copy that gives the same logits in evaluation, faster; or the model itself.
 
-    `x`, some rows, is shown to the model to learn which BatchNorm follows which convolution, and to
-    check that the copy's logits are the same. Where they are not, or where the model cannot be
-    copied, it is returned as it is.
+    The model is run on `x`, some rows, to learn which BatchNorm follows which convolution, and to
+    check that the copy's logits are the same. If they are not, or if the model cannot be copied,
+    the model itself is returned.
     """
     if not any(isinstance(module, nn.BatchNorm2d) for module in model.modules()):
         return model
     try:
         quick = copy.deepcopy(model).eval()
-    except (RuntimeError, TypeError):  # somebody's model may hold what cannot be copied
+    except (RuntimeError, TypeError):  # a model may hold what cannot be copied
         return model
     with torch.inference_mode(False), torch.no_grad():  # see `_pairs` for the first
         logits = quick(x)
@@ -53,7 +53,7 @@ def _fold_norms(model: nn.Module, x: Tensor) -> None:
                 norm.weight,
                 norm.bias,
             )
-            # timm's BatchNorm brings the activation with it.
+            # timm's BatchNorm includes the activation.
             by[norm] = cast(nn.Module, getattr(norm, "act", nn.Identity()))
     _replace(model, by)
 
@@ -65,16 +65,20 @@ def _fold_padding(model: nn.Module) -> None:
 
 
 class SamePaddingConv(nn.Conv2d):
-    """A convolution of stride 2 that need not copy its input to pad it as TensorFlow does.
+    """A convolution of stride 2 that pads as TensorFlow does, without copying its input.
 
-    TensorFlow pads an even size by one more behind than before, for which torch has no setting. A
-    zero in front of the kernel asks for one more before as well, and adds nothing to any sum.
+    TensorFlow pads an even size by one more after than before, which torch cannot do. A zero in
+    front of the kernel makes both paddings equal, and adds nothing to any sum.
     """
 
     def __init__(self, origin: nn.Conv2d) -> None:
         size, groups = origin.kernel_size[0], origin.groups
         channels = origin.in_channels, origin.out_channels
-        how: dict[str, Any] = {"groups": groups, "bias": False, "device": "meta"}  # draws no weight
+        how: dict[str, Any] = {
+            "groups": groups,
+            "bias": False,
+            "device": "meta",
+        }  # no weights drawn
         super().__init__(*channels, size + 1, 2, size // 2, **how)
         weight = pad(origin.weight.detach(), (1, 0, 1, 0))
         self.weight = nn.Parameter(weight.contiguous(memory_format=torch.channels_last))
@@ -82,8 +86,8 @@ class SamePaddingConv(nn.Conv2d):
 
     @staticmethod
     def fits(convolution: nn.Conv2d) -> bool:
-        """Tell whether it pads so, with stride 2 and an odd kernel."""
-        from timm.layers.conv2d_same import Conv2dSame  # noqa: TID251 - asks for a kind, builds none
+        """Return whether a convolution pads that way, with stride 2 and an odd kernel."""
+        from timm.layers.conv2d_same import Conv2dSame  # noqa: TID251 - checks a type, builds nothing
 
         if not isinstance(convolution, Conv2dSame):
             return False
@@ -93,7 +97,7 @@ class SamePaddingConv(nn.Conv2d):
 
     @staticmethod
     def even(x: Tensor) -> bool:
-        """Tell whether both sizes are even; odd ones are padded in another way."""
+        """Return whether both sizes are even; odd ones are padded differently."""
         return x.shape[-1] % 2 == x.shape[-2] % 2 == 0
 
     def forward(self, x: Tensor) -> Tensor:
@@ -102,20 +106,20 @@ class SamePaddingConv(nn.Conv2d):
 
 
 def _pairs(model: nn.Module, x: Tensor) -> list[tuple[nn.Conv2d, nn.Module]]:
-    """Find convolutions and the module that each feeds directly, where both are used once."""
-    # A tensor that was changed in place is the same object, but no longer the convolution's output.
-    # torch counts such changes, except in inference mode.
-    made: list[tuple[nn.Conv2d, Tensor, int]] = []
+    """Find each convolution and the module that it feeds directly, where both are used once."""
+    # A tensor changed in place is the same object, but no longer the convolution's output. torch
+    # counts such changes, except in inference mode.
+    outputs: list[tuple[nn.Conv2d, Tensor, int]] = []
     pairs: list[tuple[nn.Conv2d, nn.Module]] = []
     used: Counter[nn.Module] = Counter()
 
     def keep(module: nn.Module, inputs: Any, output: Tensor) -> None:
         if isinstance(module, nn.Conv2d):
-            made.append((module, output, output._version))
+            outputs.append((module, output, output._version))
 
     def look(module: nn.Module, inputs: Any) -> None:
         used[module] += 1
-        for convolution, output, version in made:
+        for convolution, output, version in outputs:
             if inputs and inputs[0] is output and output._version == version:
                 pairs.append((convolution, module))
 
@@ -130,7 +134,7 @@ def _pairs(model: nn.Module, x: Tensor) -> list[tuple[nn.Conv2d, nn.Module]]:
 
 
 def _replace(model: nn.Module, by: Mapping[nn.Module, nn.Module]) -> None:
-    """Replace modules by others, wherever they stand."""
+    """Replace modules by others, wherever they are used."""
     for name, module in list(model.named_modules(remove_duplicate=False)):
         if module in by:
             model.set_submodule(name, by[module])

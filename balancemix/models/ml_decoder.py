@@ -1,4 +1,4 @@
-"""ML-Decoder head: one cross-attention block in which fixed queries read the classes off the map.
+"""ML-Decoder head: one cross-attention block in which fixed queries read the map.
 
 Ridnik et al., "ML-Decoder: Scalable and Versatile Classification Head" (WACV 2023). There are
 Q = min(K, groups) queries; up to K = groups each query stands for one class, beyond that for G of
@@ -15,7 +15,7 @@ class MLDecoder(nn.Module):
     """Turn a map (B, D, H, W), tokens (B, T, D) or pooled features (B, D) into logits (B, K).
 
     The queries are random and frozen, as in the paper; `learn_queries` trains them too. They are
-    part of the state either way: weights are of no use with other queries.
+    saved either way: the other weights are useless without them.
 
     >>> MLDecoder(8, classes=5, groups=3, width=16, heads=2)(torch.zeros(2, 8, 3, 3)).shape
     torch.Size([2, 5])
@@ -67,7 +67,7 @@ class MLDecoder(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         """Return logits; positions carry no encoding, so their order does not matter."""
         memory = self.memory(_tokens(features))  # (B, T, width)
-        # Expanded before the dropout, so that each row draws its own mask.
+        # Expanded before the dropout, so that each row has another mask.
         q = self.queries.expand(len(memory), -1, -1)  # (B, Q, width)
         q = self.norms[0](q + self.dropout(q))
         q = self.norms[1](
@@ -75,7 +75,7 @@ class MLDecoder(nn.Module):
         )
         q = self.norms[2](q + self.dropout(self.feedforward(q)))
         logits = torch.einsum("bqw,qwg->bqg", q, self.weight).flatten(1)  # (B, Q·G)
-        # Q·G may exceed K: the paper drops the outputs left over by the last queries.
+        # Q·G may exceed K: the paper drops the surplus outputs of the last queries.
         return logits[:, : self.classes] + self.bias  # (B, K)
 
 

@@ -1,9 +1,9 @@
 """Query2Label head: a transformer in which a learned query of each class reads the map.
 
 Liu et al., "Query2Label: A Simple Transformer Way to Multi-Label Classification" (2021). An
-encoder layer lets positions of the map see each other; in two decoder layers K queries, which
-enter as positional terms of a target that begins at zero, attend to them; each class has a linear
-output of its own. At the paper's sizes this is 150 million weights, whatever the backbone.
+encoder layer lets positions of the map see each other; in two decoder layers K queries, the
+positional terms of a target that starts at zero, attend to them; each class has its linear output.
+At the paper's sizes this is 150 million weights, whatever the backbone.
 """
 
 import math
@@ -17,12 +17,12 @@ from balancemix.errors import InputError
 class Query2Label(nn.Module):
     """Turn a map (B, D, H, W), tokens (B, T, D) or pooled features (B, D) into logits (B, K).
 
-    Positions of a map get sines as keys. Departure: tokens, which the paper does not have, get
-    none, as a transformer has told them their places. Pooled features are a single token: there
-    is nothing for queries to choose from, and only the outputs differ between classes.
+    Positions of a map are encoded by sines. Departure: tokens, which the paper does not have, are
+    not, as their transformer has encoded their places. Pooled features are a single token, so the
+    queries have nothing to choose from, and only the outputs differ between classes.
 
     `self_attention` lets the queries see each other in all decoder layers but the first, where
-    they have nothing to tell yet.
+    they are all zero.
 
     >>> Query2Label(8, classes=5, width=16, feedforward=32)(torch.zeros(2, 8, 3, 3)).shape
     torch.Size([2, 5])
@@ -50,7 +50,7 @@ class Query2Label(nn.Module):
                 f"width={width}, heads={heads}, features={features}, classes={classes}, "
                 f"feedforward={feedforward}, encoders={encoders}, decoders={decoders}"
             )
-        # As in the original, a map that has the width already is taken as it is.
+        # As in the original, a map that already has the width is not projected.
         self.project = nn.Identity() if features == width else nn.Linear(features, width)
         self.encoder = nn.ModuleList(
             Layer(width, heads, feedforward, dropout) for _ in range(encoders)
@@ -66,9 +66,9 @@ class Query2Label(nn.Module):
         for matrix in (*self.encoder.parameters(), *self.decoder.parameters()):
             if matrix.ndim > 1:
                 nn.init.xavier_uniform_(matrix)
-        reach = 1 / math.sqrt(width)
+        bound = 1 / math.sqrt(width)
         for output in (self.weight, self.bias):
-            nn.init.uniform_(output, -reach, reach)
+            nn.init.uniform_(output, -bound, bound)
 
     def forward(self, features: Tensor) -> Tensor:
         """Return logits."""
@@ -91,7 +91,7 @@ class Query2Label(nn.Module):
 class Layer(nn.Module):
     """Post-norm attention from `x` to `memory`, each with its places, and a feed-forward part.
 
-    Where `memory` is `x` this is an encoder layer, otherwise a decoder layer.
+    With `memory` the same as `x` this is an encoder layer, otherwise a decoder layer.
     """
 
     def __init__(
@@ -115,24 +115,24 @@ class Layer(nn.Module):
     def forward(
         self, x: Tensor, x_places: Tensor | None, memory: Tensor, memory_places: Tensor | None
     ) -> Tensor:
-        """Return what `x` becomes; only queries and keys know of places, values do not."""
+        """Return the new `x`; places are added to queries and keys, not to values."""
         if self.own is not None:
             placed = _placed(x, x_places)
-            found = self.own(placed, placed, x, need_weights=False)[0]
-            x = self.own_norm(x + self.dropout(found))
-        found = self.attention(
+            attended = self.own(placed, placed, x, need_weights=False)[0]
+            x = self.own_norm(x + self.dropout(attended))
+        attended = self.attention(
             _placed(x, x_places), _placed(memory, memory_places), memory, need_weights=False
         )[0]
-        x = self.norms[0](x + self.dropout(found))
+        x = self.norms[0](x + self.dropout(attended))
         result: Tensor = self.norms[1](x + self.dropout(self.feedforward(x)))
         return result
 
 
 def sine_positions(height: int, width: int, like: Tensor) -> Tensor:
-    """Encode the places of a map, row by row: (height · width, as many as `like` has).
+    """Encode the places of a map, row by row: (height · width, length of `like`).
 
-    The first half tells the row and the second the column, both scaled to 2π for the whole map, in
-    sines and cosines in turn.
+    The first half encodes the row and the second the column, both scaled to 2π for the whole map,
+    alternating sines and cosines.
 
     >>> sine_positions(1, 2, torch.zeros(4))[:, 2:].round(decimals=2)
     tensor([[ 0., -1.],

@@ -1,9 +1,9 @@
-"""embed(): what a frozen backbone makes of every image, and of some augmented views of each.
+"""embed(): the features of every image, and of some augmented views of each, by a frozen backbone.
 
-A pass over the images that is paid once; after it training reads numbers. Rows go to a partial
-array beside the output as they are made. A view depends on the seed, the row and its own number
-alone, and a job resumes at the beginning of a batch: however often it was killed, at the end the
-same bytes are there.
+The images are read once; after that training reads numbers. Rows are written to a partial array
+beside the output as they are made. A view depends only on the seed, the row and the view's number,
+and a job resumes at the start of a batch: however often it is killed, the result has the same
+bytes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Array = npt.NDArray[Any]
 
 
 class ImageViews(Dataset[Tensor]):
-    """Of each row the plain image and its views: (1 + V, 3, size, size), uint8, of one decoding."""
+    """The plain image of each row and its views, decoded once: (1 + V, 3, size, size), uint8."""
 
     def __init__(self, rows: ImageRows, views: int, seed: int) -> None:
         self.rows, self.views, self.seed = rows, views, seed
@@ -44,7 +44,7 @@ class ImageViews(Dataset[Tensor]):
         return len(self.rows)
 
     def for_workers(self) -> ImageViews:
-        """Leave out what a loading process has no use for."""
+        """Copy without what a loading process does not need."""
         return ImageViews(self.rows.for_workers(), self.views, self.seed)
 
     def __getitem__(self, i: int) -> Tensor:
@@ -69,23 +69,25 @@ def embed(
 ) -> tuple[int, ...]:
     """Write features, views and labels of all rows to an .npz, and return the features' shape.
 
-    `body` maps (B, 3, size, size) to (B, D) or (B, D, H, W). `batch_size` counts images, each of
-    which comes with its views; none is a good number for the device. `about` says what the features
-    are of, besides the rows: a partial array of something else is refused.
+    `body` maps (B, 3, size, size) to (B, D) or (B, D, H, W). `batch_size` counts images, each with
+    its views; None chooses a good number for the device. `about` describes what the features are
+    of, besides the rows: a partial array of something else is refused.
     """
     if batch_size is None:
-        # A dozen forwards at once fit a CPU's caches: with eight times as many each took nearly
+        # A dozen images at once fit a CPU's caches: with eight times as many, each took nearly
         # twice as long (EfficientNet-Lite0 at 160 pixels, one thread).
         batch_size = 2 if torch.device(device).type == "cpu" else 32
     if views < 0 or batch_size < 1:
-        raise InputError(f"views={views}, batch_size={batch_size}: give at least 0 and 1")
+        raise InputError(f"views={views}, batch_size={batch_size}: must be at least 0 and 1")
     body = body.to(device).to(memory_format=torch.channels_last).eval()
     blank = torch.zeros(1, 3, rows.size, rows.size, device=device)
     body = folded(body, blank)
     with torch.inference_mode():
         shape = body(blank).shape[1:]
     if len(shape) not in (1, 3):
-        raise InputError("the backbone gives tokens and no map; leave --map out, or choose another")
+        raise InputError(
+            "the backbone has tokens, not a map: leave --map out, or choose another one"
+        )
     made = {**(about or {}), "size": rows.size, "views": views, "seed": seed}
     names = hashlib.blake2b("\n".join(rows.names).encode(), digest_size=8).hexdigest()
     about = {**made, "rows": len(rows), "names": names}
@@ -99,14 +101,14 @@ def embed(
     batches = [list(left[i : i + batch_size]) for i in range(0, len(left), batch_size)]
     with progress("embed", len(left)) as show:
         if done:
-            show.line(f"embed: goes on at row {done:,} of {len(rows):,}")
+            show.line(f"embed: resumes at row {done:,} of {len(rows):,}")
         try:
             for block in _forward(body, rows, _loader(data, batches, workers, device), device):
                 partial.append(block)
                 show.advance(len(block))
         finally:
             partial.note()
-    # Together features and views may exceed the memory: mapped, they are copied in blocks.
+    # Features and views may exceed the memory: mapped, they are copied in blocks.
     array = partial.array()
     features = {"features": array[:, 0], **({"views": array[:, 1:]} if views else {})}
     write_stored(out, {**features, **_labels(rows, split), "made": np.array(json.dumps(made))})
@@ -115,7 +117,7 @@ def embed(
 
 
 def partial_file(out: Path) -> Path:
-    """Name the array in which rows wait for the last one."""
+    """Name the partial array of an output file."""
     return out.with_name(f".{out.name}.npy")
 
 
@@ -130,7 +132,7 @@ def _loader(
 def _forward(
     body: nn.Module, rows: ImageRows, batches: Loader, device: torch.device | str
 ) -> Iterator[Array]:
-    """Feed all images of a batch with all their views at once: (B, 1 + V, D, …), float16."""
+    """Compute features of all images and views of a batch at once: (B, 1 + V, D, …), float16."""
     mean, std = rows.mean.to(device), rows.std.to(device)
     with torch.inference_mode():
         for views in batches:

@@ -1,4 +1,4 @@
-"""Engine: model, optimiser, schedule and averaged weights on whatever devices there are."""
+"""Engine: model, optimiser, schedule and averaged weights, on any device."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from balancemix import processes
-from balancemix.models.batchnorm import level_statistics, share_statistics
+from balancemix.models.batchnorm import average_statistics, share_statistics
 from balancemix.plan.plan import Plan, TrainPlan
 from balancemix.plan.settings import flat
-from balancemix.training.allocator import keep_freed_memory
-from balancemix.training.devices import check_device, prepare_bf16
+from balancemix.training.devices import check_device, keep_freed_memory, prepare_bf16
 
 if TYPE_CHECKING:
     from balancemix.run import Run
 
 
 class Engine:
-    """What a step needs besides the loss; Accelerate brings devices, precision and trackers."""
+    """Everything a step needs besides the loss; Accelerate handles devices and precision."""
 
     def __init__(self, model: nn.Module, plan: Plan, run: Run | None = None) -> None:
         train = plan.train
@@ -34,14 +33,14 @@ class Engine:
         processes.start(cpu=train.device == "cpu")
         self.train, self.pending = train, 0
         self.tracked = train.track is not None and run is not None
-        # One process may train one plan after another, each with a precision of its own.
+        # One process may train several plans in turn, each with its precision.
         AcceleratorState._reset_state()
         self.accelerator = Accelerator(
             cpu=train.device == "cpu",
             mixed_precision=train.precision,
             log_with=train.track if self.tracked else None,
             project_dir=run.path / "track" if run is not None else None,
-            # To send buffers around in every forward pass, all processes would have to make as
+            # Buffers can be broadcast in every forward pass only if all processes make equally
             # many; but they predict, and re-label, unequal numbers of batches.
             kwargs_handlers=[DistributedDataParallelKwargs(broadcast_buffers=False)],
         )
@@ -49,7 +48,7 @@ class Engine:
         if on_cpu and train.precision == "bf16":
             prepare_bf16()
         if self.tracked and run is not None:
-            # Trackers take numbers and words; lists and nothing are written out.
+            # Trackers take numbers and strings; lists and None are written as text.
             plain = (int, float, str)
             settings = flat(plan.tree()).items()
             config = {key: v if isinstance(v, plain) else str(v) for key, v in settings}
@@ -58,7 +57,7 @@ class Engine:
             model = share_statistics(model)
         if on_cpu:
             keep_freed_memory()
-        # Channels last suits the convolutions of CPUs and GPUs; other weights are left alone.
+        # Convolutions are faster channels last, on CPUs and GPUs; other weights are unaffected.
         self.bare = model = model.to(memory_format=torch.channels_last)
         self.ema: AveragedModel | None = None
         if train.ema:
@@ -67,12 +66,12 @@ class Engine:
             self.ema.to(self.accelerator.device)
         optimiser = _optimiser(model, train)
         with warnings.catch_warnings():
-            # Newer versions of torch have another name for it, which older ones do not know.
+            # Newer versions of torch have renamed it; older ones do not know the new name.
             warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
             self.model, self.optimiser = self.accelerator.prepare(model, optimiser)
 
     def schedule(self, epochs: int, batches: int) -> None:
-        """Anneal the rate over epochs of so many batches, by a cosine to zero, without restart."""
+        """Anneal the rate by a cosine to zero over `epochs` of `batches` each, without restart."""
         total = epochs * math.ceil(batches / self.train.accumulate)  # an epoch's last batch steps
 
         def factor(step: int) -> float:
@@ -93,7 +92,7 @@ class Engine:
         return x.to(self.accelerator.device, non_blocking=True, memory_format=layout)
 
     def step(self, loss: Tensor, *, last: bool = False) -> float:
-        """Go back through a batch's loss, and step once enough batches have come together."""
+        """Backpropagate a batch's loss, and step once enough batches have accumulated."""
         self.pending += 1
         self.accelerator.backward(loss / self.train.accumulate)
         if self.pending == self.train.accumulate or last:
@@ -107,11 +106,11 @@ class Engine:
                 self.ema.update_parameters(self.bare)
         return float(loss.detach())
 
-    def level(self) -> None:
-        """Make equal in all processes what their own rows went into besides the gradient."""
+    def synchronise(self) -> None:
+        """Make running statistics, which gradients do not cover, equal in all processes."""
         for model in (self.bare, self.ema):
             if model is not None:
-                level_statistics(model)
+                average_statistics(model)
 
     @property
     def rate(self) -> float:
@@ -120,15 +119,15 @@ class Engine:
 
     @property
     def averaged(self) -> nn.Module:
-        """The model that is scored and saved."""
+        """The model to score and save: with averaged weights, if there are any."""
         return self.bare if self.ema is None else self.ema.module
 
     def weights(self) -> Mapping[str, Tensor]:
-        """Collect the weights to save."""
+        """Return the weights to save."""
         return self.averaged.state_dict()
 
     def state_dict(self) -> dict[str, Any]:
-        """Collect all that the next step depends on."""
+        """Return everything that the next step depends on."""
         scaler = self.accelerator.scaler
         return {
             "model": self.bare.state_dict(),
@@ -139,7 +138,7 @@ class Engine:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where `state_dict` was taken."""
+        """Continue from where `state_dict` was taken."""
         self.bare.load_state_dict(state["model"])
         self.optimiser.optimizer.load_state_dict(state["optimiser"])
         self.annealing.load_state_dict(dict(state["annealing"]))
@@ -157,16 +156,16 @@ class Engine:
     def end(self) -> None:
         """Close the trackers."""
         if self.tracked:
-            # Not end_training, which would part the processes as well.
+            # Not end_training, which would also disconnect the processes.
             for tracker in self.accelerator.trackers:
                 tracker.finish()
 
 
 def _optimiser(model: nn.Module, train: TrainPlan) -> torch.optim.Optimizer:
     learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    # Fused: one pass over the weights, which for small batches is most of a CPU's step.
     if train.optimizer == "adamw":
         return torch.optim.AdamW(learned, lr=train.lr, weight_decay=train.weight_decay, fused=True)
-    # Fused: one pass over the weights, which for small batches is most of a CPU's step.
     return torch.optim.SGD(
         learned,
         lr=train.lr,

@@ -83,7 +83,7 @@ def fit(
         torch.manual_seed(seed)
         loader = Loader(train.with_views(request.views, seed), batches, workers)
         loss = _train_epoch(engine, method, loader, log, show)  # lines 3 to 15
-        engine.level()
+        engine.synchronise()
         line: dict[str, Any] = {"epoch": method.epoch + 1, "loss": loss, "lr": engine.rate}
         members = method.members(engine.averaged)
         views = [train.with_views(count, seed) for count in request.passes]

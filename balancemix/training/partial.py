@@ -1,7 +1,7 @@
-"""An array made on the disk a few rows at a time, so that a job that was killed resumes.
+"""An array that is written to disk a few rows at a time, so that a killed job can resume.
 
-A `.npy` file holds the rows, a JSON file beside it what they are of and how many are done. The
-second is written whole or not at all, after the rows that it counts are on the disk.
+A `.npy` file holds the rows; a JSON file beside it, the note, says what they are of and how many
+are done. The note is written whole or not at all, after the rows that it counts are on the disk.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from balancemix.files import write_json
 
 Array = npt.NDArray[Any]
 
-NOTE_EVERY = 1.0  # seconds; what was made since the last note is made again after a kill
+NOTE_EVERY = 1.0  # seconds; rows since the last note are made again after a kill
 
 
 class PartialArray:
-    """An array of which the first `done` rows are made; one that is of something else is refused.
+    """An array of which the first `done` rows are written; one of something else is refused.
 
-    Rows are written, not mapped: a full disk is then an error, and not a signal.
+    Rows are written, not mapped: a full disk is then an error, not a signal.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class PartialArray:
             np.lib.format.open_memmap(path, "w+", dtype, shape)
             self.note()
         array = self.array()
-        self.begin, self.dtype, self.row_bytes = array.offset, array.dtype, array.strides[0]
+        self.offset, self.dtype, self.row_bytes = array.offset, array.dtype, array.strides[0]
 
     def cut(self, count: int) -> None:
         """Keep the first `count` rows."""
@@ -50,9 +50,9 @@ class PartialArray:
         self.note()  # before any of the others is overwritten
 
     def append(self, rows: Array) -> None:
-        """Write some rows behind those that are done."""
+        """Write more rows after those that are done."""
         with self.path.open("r+b") as out:
-            out.seek(self.begin + self.done * self.row_bytes)
+            out.seek(self.offset + self.done * self.row_bytes)
             out.write(np.ascontiguousarray(rows, dtype=self.dtype).tobytes())
         self.done += len(rows)
         if time.monotonic() - self.noted >= NOTE_EVERY:
@@ -89,7 +89,7 @@ class PartialArray:
 
 
 def note_of(path: Path) -> Path:
-    """Name the file that says how far an array is.
+    """Name the file that says how many rows of an array are done.
 
     >>> note_of(Path(".x.npz.npy")).name
     '.x.npz.json'
@@ -98,6 +98,6 @@ def note_of(path: Path) -> Path:
 
 
 def remove(path: Path) -> None:
-    """Delete a partial array, if there is one; its note first, without which it is nothing."""
+    """Delete a partial array, if there is one; its note first, without which it is ignored."""
     note_of(path).unlink(missing_ok=True)
     path.unlink(missing_ok=True)

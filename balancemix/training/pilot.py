@@ -1,4 +1,4 @@
-"""A short training that looks at the labels before the real one, to choose settings by them."""
+"""A short training before the real one, to estimate label errors and choose settings by them."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _UNSEEN = 0.1
 def explore(
     make_model: Callable[[], nn.Module], train: Rows, plan: Plan, progress: Progress | None = None
 ) -> LabelErrors:
-    """Train on nine tenths of the rows, half as long as a warm-up, and weigh the others' labels.
+    """Train on nine tenths of the rows, half as long as a warm-up; judge the labels of the others.
 
-    What the real training does afterwards does not depend on it but through what is chosen: no
-    random number and no weight goes over.
+    The real training depends on it only through the settings chosen: it shares no random number and
+    no weight with it.
     """
-    kept, seen = _divided(train, plan.seed)
+    kept, seen = _split(train, plan.seed)
     given = int(kept.given.sum())
-    if given < FEWEST:  # whatever a pilot said, nothing would follow
+    if given < FEWEST:  # too few to decide anything
         return LabelErrors(given, 0.0, 0.0)
     pilot = copy.deepcopy(plan)
     pilot.method, pilot.train.epochs, pilot.train.track = Mixup(), _epochs(plan), None
     pilot.train.batch_size = min(plan.train.batch_size, len(seen))
-    with warnings.catch_warnings():  # of classes without positives among few rows: no wonder
+    with warnings.catch_warnings():  # classes without positives are expected in few rows
         warnings.simplefilter("ignore", UserWarning)
         model = fit(make_model, seen, kept, pilot, progress=progress).model
     confidence = predict(model, kept.plain, plan.train.batch_size)
@@ -45,16 +45,16 @@ def explore(
 
 
 def steps(train: Rows, plan: Plan) -> int:
-    """Count the batches of the pilot that a plan asks for, if it does."""
+    """Count the batches of the pilot that a plan asks for, or 0."""
     if not plan.method.undecided:
         return 0
-    kept, seen = _divided(train, plan.seed)
+    kept, seen = _split(train, plan.seed)
     size = min(plan.train.batch_size, max(len(seen), 1))
     return _epochs(plan) * math.ceil(len(seen) / size) if int(kept.given.sum()) >= FEWEST else 0
 
 
-def _divided(train: Rows, seed: int) -> tuple[Rows, Rows]:
-    """Draw the rows that a pilot does not see, and the others."""
+def _split(train: Rows, seed: int) -> tuple[Rows, Rows]:
+    """Draw the rows to hold out, and return them and the others."""
     order = torch.randperm(len(train), generator=torch.Generator().manual_seed(seed))
     unseen, seen = order.tensor_split([int(_UNSEEN * len(train))])
     return train.subset(unseen), train.subset(seen)

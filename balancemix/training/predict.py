@@ -1,4 +1,4 @@
-"""What a model says of every row: N×K logits or confidences, in the order of the data."""
+"""A model's predictions for every row: N×K logits or confidence, in the order of the data."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def predict(
     workers: int = 0,
     advance: Callable[[int], None] | None = None,
 ) -> Tensor:
-    """Compute the N×K confidence in presence; the mean over views where `data` hands out several.
+    """Compute the N×K confidence in presence; the mean over views where `data` has several.
 
-    `data[i]` is `(x, i)`. The same matrix is returned by every process.
+    `data[i]` is `(x, i)`. Every process returns the same matrix.
     """
     return _run(model, data, batch_size, workers, advance, torch.sigmoid).clamp_(0, 1)
 
@@ -58,29 +58,29 @@ def write_predictions(
     write_table(out, names, (confidence >= threshold).int(), classes, columns)
 
 
-def _own_batches(total: int, size: int) -> list[list[int]]:
-    """Cut rows into batches and take every n-th, of n processes."""
+def _local_batches(total: int, size: int) -> list[list[int]]:
+    """Cut rows into batches, and take those of this process: every n-th of n processes."""
     batches = [list(range(i, min(i + size, total))) for i in range(0, total, size)]
     return batches[processes.rank() :: processes.world_size()]
 
 
-def _ask(
+def _forward(
     model: nn.Module,
     data: Dataset[Any],
     batches: list[list[int]],
     workers: int,
     transform: Callable[[Tensor], Tensor],
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield what the model says of each batch; of several views, their mean."""
+    """Yield the index and the transformed logits of each batch; of several views, their mean."""
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
-    model, asked = processes.unwrap(model), None
+    model, fast = processes.unwrap(model), None
     for x, index in Loader(data, batches, workers):
         views = [view.to(device) for view in ([x] if isinstance(x, Tensor) else x)]
-        if asked is None:
-            asked = folded(model, views[0][:1])
-        with evaluating(asked):
-            said = torch.stack([transform(asked(view).float()) for view in views]).mean(0)
-        yield index, said.cpu()
+        if fast is None:
+            fast = folded(model, views[0][:1])
+        with evaluating(fast):
+            result = torch.stack([transform(fast(view).float()) for view in views]).mean(0)
+        yield index, result.cpu()
 
 
 def _run(
@@ -92,13 +92,13 @@ def _run(
     transform: Callable[[Tensor], Tensor],
 ) -> Tensor:
     total = len(data)  # type: ignore[arg-type]
-    mine = _own_batches(total, batch_size)
-    idle = total > 0 and not mine  # more processes than batches: learn K, add nothing
+    batches = _local_batches(total, batch_size)
+    idle = total > 0 and not batches  # more processes than batches: learn K, add nothing
     result: Tensor | None = None
-    for index, said in _ask(model, data, [[0]] if idle else mine, workers, transform):
+    for index, values in _forward(model, data, [[0]] if idle else batches, workers, transform):
         if result is None:
-            result = torch.zeros(total, said.shape[1])
-        result[index] = said * (not idle)
+            result = torch.zeros(total, values.shape[1])
+        result[index] = values * (not idle)
         if advance is not None:
             advance(len(index))
     if result is None:

@@ -107,7 +107,7 @@ def test_standardised_features():
 
 
 def test_statistics_of_other_sizes_are_refused():
-    with pytest.raises(InputError, match=r"standardise: give a mean .* of 3 values"):
+    with pytest.raises(InputError, match=r"standardise: give 3 means"):
         build_model(classes=2, features=3, standardise=(torch.zeros(4), torch.ones(4)))
 
 

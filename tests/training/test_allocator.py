@@ -4,12 +4,12 @@ import sys
 import pytest
 import torch
 
-from balancemix.training.allocator import keep_freed_memory
+from balancemix.training.devices import keep_freed_memory
 
 FAULTS = """
 import resource, sys
 import torch
-from balancemix.training.allocator import keep_freed_memory
+from balancemix.training.devices import keep_freed_memory
 torch.set_num_threads(1)
 if sys.argv[1] == "kept" and not keep_freed_memory():
     print(-1)

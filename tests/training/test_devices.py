@@ -34,7 +34,7 @@ TOO_LATE = (
 @pytest.fixture
 def probe(monkeypatch):
     """Begin with no variable set and nothing known, and return what replaces the probe."""
-    monkeypatch.setattr(devices, "_trouble", cache(devices._trouble.__wrapped__))
+    monkeypatch.setattr(devices, "_bf16_problem", cache(devices._bf16_problem.__wrapped__))
     for name in (LIMIT, "DNNL_MAX_CPU_ISA"):
         monkeypatch.setenv(name, "")  # or what the test sets would stay
         monkeypatch.delenv(name)
@@ -51,13 +51,13 @@ def test_the_probe_runs_on_any_cpu_but_for_bf16(probe, request):
     if request.config.getoption("--without-bf16"):
         pytest.skip("the probe is replaced")
     probe(devices.PROBE.replace("bfloat16", "float32"))
-    assert devices._death() == ""
-    assert devices._lives_here()
+    assert devices._probe_failure() == ""
+    assert devices._works_in_fork()
 
 
 @pytest.mark.bf16
 def test_the_limit_takes_no_product_away(probe):
-    assert devices._death(**{LIMIT: WITHOUT_AMX}) == ""
+    assert devices._probe_failure(**{LIMIT: WITHOUT_AMX}) == ""
 
 
 def test_nothing_is_set_where_the_probe_lives(probe):
@@ -87,7 +87,7 @@ def test_amx_is_left_alone_where_that_helps(probe):
 
 @pytest.mark.parametrize("code", [DIES_HERE, FAILS_HERE, SLEEPS_HERE])
 def test_it_is_said_where_the_limit_comes_too_late(probe, monkeypatch, capfd, code):
-    monkeypatch.setattr(devices, "PATIENCE_HERE", 0.5)
+    monkeypatch.setattr(devices, "FORK_TIMEOUT", 0.5)
     probe(code)
     assert refusal() == TOO_LATE
     assert LIMIT not in os.environ
@@ -119,7 +119,7 @@ def test_a_machine_without_bf16_is_one_line(probe, code, how):
 
 
 def test_a_probe_that_does_not_end_counts_as_dead(probe, monkeypatch):
-    monkeypatch.setattr(devices, "PATIENCE", 0.3)
+    monkeypatch.setattr(devices, "PROBE_TIMEOUT", 0.3)
     probe("import time; time.sleep(60)")
     assert refusal() == UNAVAILABLE.format("took more than 0.3 s")
 

@@ -107,7 +107,7 @@ def test_killed_and_started_again_it_ends_with_the_same_bytes(
     def killed(self, rows):
         if self.done >= 6:
             with self.path.open("r+b") as stream:  # half a batch, and half a row
-                stream.seek(self.begin + self.done * self.row_bytes)
+                stream.seek(self.offset + self.done * self.row_bytes)
                 stream.write(rows.tobytes()[: self.row_bytes * 3 // 2])
             raise KeyboardInterrupt
         append(self, rows)
@@ -123,7 +123,7 @@ def test_killed_and_started_again_it_ends_with_the_same_bytes(
     )
     monkeypatch.setattr(PartialArray, "append", append)
     assert main([*command, "--workers", "2"]) == 0
-    assert "goes on at row 6 of 11" in capsys.readouterr().err
+    assert "resumes at row 6 of 11" in capsys.readouterr().err
     assert out.read_bytes() == embedded.read_bytes()
     assert main(command) == 2
     assert "is there already; pass --force" in capsys.readouterr().err
@@ -175,7 +175,7 @@ def test_maps(photos, embedded, tmp_path):
         assert seen.ndim == (4 if head in ("ml-decoder", "query2label") else 2)
         kept = [0] if seen.ndim == 2 else [0, 2, 3]
         torch.testing.assert_close(seen.mean(kept), torch.zeros(seen.shape[1]), atol=1e-3, rtol=0)
-    with pytest.raises(InputError, match="gives tokens and no map"):
+    with pytest.raises(InputError, match="has tokens, not a map"):
         embed.embed(pixel_rows(photos), Tokens(), tmp_path / "tokens.npz")
 
 
