@@ -58,6 +58,13 @@ def draw_confidence(seed=0, n=50, k=6, rate=0.3) -> tuple[Tensor, Tensor]:
     return labels, torch.rand(n, k, generator=generator, dtype=torch.float64)
 
 
+def draw_logits(seed=0, n=16, k=10) -> tuple[Tensor, Tensor]:
+    """Logits and labels that have nothing to do with each other."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = 2 * torch.randn(n, k, generator=generator, dtype=torch.float64)
+    return logits, (torch.rand(n, k, generator=generator) < 0.3).to(torch.uint8)
+
+
 def make_model(norm=True, seed=0) -> nn.Sequential:
     torch.manual_seed(seed)
     middle = nn.BatchNorm1d(16) if norm else nn.Identity()

@@ -9,7 +9,6 @@ from balancemix.labels.mixtures import Mixtures
 from balancemix.labels.table import Status
 from balancemix.methods import BalanceMix
 from balancemix.methods.base import Batch
-from balancemix.methods.mixing import draw_lambda
 from balancemix.processes import Shard
 from tests.toys import EPOCHS, K, N, make_data, make_model
 
@@ -41,14 +40,6 @@ def confidence_of(model):
             return model(torch.tensor(np.asarray(row), dtype=torch.float32)).sigmoid().tolist()
 
     return f
-
-
-def lambda_of(method, pairs=1):
-    """The λ that the method will draw next."""
-    known = torch.Generator()
-    known.set_state(method.generator.get_state())
-    lam = draw_lambda(method.alpha, known, pairs)
-    return float(lam) if pairs == 1 else lam.tolist()
 
 
 def managed(method, model, x, index):

@@ -6,8 +6,8 @@ import torch
 
 from balancemix.labels.table import Status
 from balancemix.methods import BCE, BalanceMix
-from balancemix.methods.mixing import draw_lambda
-from tests.methods.cases import confidence_of, known_case, lambda_of
+from tests.methods.cases import confidence_of, known_case
+from tests.methods.draws import lambda_of, pairing_of
 from tests.reference import balancemix as reference
 from tests.toys import EPOCHS, K, make_data, make_model
 
@@ -160,13 +160,10 @@ def test_reliability_and_weights_come_from_the_random_row_alone(relabel):
 def test_a_partner_permuted_within_the_batch_brings_labels_but_no_weights():
     method, model, x, index = known_case(minority=False, relabel="epoch")
     method.table.write(slice(None), Status.AMBIGUOUS)
-    known = torch.Generator()
-    known.set_state(method.generator.get_state())
-    partner = torch.randperm(8, generator=known).numpy()
-    lam = [float(draw_lambda(4.0, known))] * 8
+    partner, lam = pairing_of(method, 8)
     x_R, Y, p_G = x[index].numpy(), method.table.given[index].numpy(), method.table.clean[index]
     ambiguous = np.full((8, K), reference.U)
     want = reference.loss(
-        confidence_of(model), x_R, Y, x_R[partner], Y[partner], lam, ambiguous, p_G.numpy()
+        confidence_of(model), x_R, Y, x_R[partner], Y[partner], [lam] * 8, ambiguous, p_G.numpy()
     )
     assert method.loss(model, x[index], index).item() == pytest.approx(want, rel=1e-5)

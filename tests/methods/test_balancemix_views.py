@@ -10,7 +10,8 @@ from balancemix.labels.table import Status
 from balancemix.methods import BalanceMix
 from balancemix.models.classifier import evaluating
 from balancemix.training.predict import predict
-from tests.methods.cases import known_case, lambda_of, managed, some_mixtures
+from tests.methods.cases import known_case, managed, some_mixtures
+from tests.methods.draws import lambda_of
 from tests.toys import EPOCHS, D, Echo, K, N, Rows, make_model, same
 
 

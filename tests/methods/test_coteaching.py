@@ -17,6 +17,7 @@ from balancemix.methods.mixing import draw_lambda
 from balancemix.plan.plan import Plan
 from balancemix.training.fit import fit
 from balancemix.training.predict import predict
+from tests.methods.draws import copied_generator
 from tests.methods.settings import trained
 from tests.reference import coteaching as reference
 from tests.toys import EPOCHS, SIZE, D, K, N, Rows, Training, make_data, make_model
@@ -123,8 +124,7 @@ def test_the_loss_is_the_sum_of_means_over_sets_mixed_within(alpha):
     x, labels = make_data()
     method, model, index = CoTeaching(alpha=alpha).start(labels, 1), two_peers(), torch.arange(SIZE)
     method.sets = torch.rand(2, N, generator=torch.Generator().manual_seed(0)) < 0.6
-    known = torch.Generator()
-    known.set_state(method.generator.get_state())
+    known = copied_generator(method)
     want = 0.0
     for peer, kept in zip((model.a, model.b), method.sets[:, index], strict=True):
         rows = [i for i in range(SIZE) if kept[i]]

@@ -11,18 +11,12 @@ from balancemix import processes
 from balancemix.labels.table import Status
 from balancemix.methods import LLR, LLCp, LLCt
 from balancemix.methods.large_loss import largest
-from balancemix.methods.mixing import draw_lambda
+from tests.methods.draws import pairing_of
 from tests.reference import losses as reference
-from tests.toys import Echo, Training, make_data
+from tests.toys import Echo, Training, draw_logits, make_data
 
 SCHEMES = {"LL-R": LLR, "LL-Ct": LLCt, "LL-Cp": LLCp}
 every_scheme = pytest.mark.parametrize("scheme", SCHEMES)
-
-
-def drawn(seed=0, b=16, k=10):
-    generator = torch.Generator().manual_seed(seed)
-    logits = 2 * torch.randn(b, k, generator=generator, dtype=torch.float64)
-    return logits, (torch.rand(b, k, generator=generator) < 0.3).to(torch.uint8)
 
 
 def started(scheme, labels, epochs=10, **options):
@@ -33,7 +27,7 @@ def started(scheme, labels, epochs=10, **options):
 @pytest.mark.parametrize("t", [1, 2, 3, 10])
 @pytest.mark.parametrize("delta", [0.2, 1.0, 7.0])
 def test_a_batch_equals_the_published_steps(scheme, t, delta):
-    logits, labels = drawn()
+    logits, labels = draw_logits()
     method = started(scheme, labels, delta=delta)
     method.epoch = t - 1
     want, kept = reference.large_loss(logits.numpy(), labels.numpy(), t, delta, scheme)
@@ -49,7 +43,7 @@ def test_a_batch_equals_the_published_steps(scheme, t, delta):
 
 @every_scheme
 def test_the_first_epoch_is_bce(scheme):
-    logits, labels = drawn(1)
+    logits, labels = draw_logits(1)
     method = started(scheme, labels, delta=50.0)
     want = reference.each(reference.bce, logits.numpy(), labels.numpy())
     np.testing.assert_allclose(method.criterion(logits, labels.double()).numpy(), want)
@@ -58,7 +52,7 @@ def test_the_first_epoch_is_bce(scheme):
 @pytest.mark.parametrize("scheme", ["LL-R", "LL-Ct"])
 @pytest.mark.parametrize("delta", [0.1, 0.04, 0.3, 1.0, 3.3])
 def test_as_many_labels_are_modified_as_the_rate_says_and_no_positive(scheme, delta):
-    logits, labels = drawn(2, 50, 20)
+    logits, labels = draw_logits(2, 50, 20)
     method, target = started(scheme, labels, epochs=50, delta=delta), labels.double()
     plain = reference.each(reference.bce, logits.numpy(), labels.numpy())
     for t in range(1, 11):
@@ -71,7 +65,7 @@ def test_as_many_labels_are_modified_as_the_rate_says_and_no_positive(scheme, de
 
 @pytest.mark.parametrize(("epochs", "delta"), [(10, 0.2), (20, 0.1), (40, 0.05), (50, 0.04)])
 def test_by_default_the_last_rate_is_about_two_percent(epochs, delta):
-    method = LLR().start(drawn()[1], epochs)
+    method = LLR().start(draw_logits()[1], epochs)
     assert method.step == pytest.approx(delta / 100)
     method.epoch = epochs - 1
     assert method.rate == pytest.approx((epochs - 1) * delta / 100)
@@ -79,7 +73,7 @@ def test_by_default_the_last_rate_is_about_two_percent(epochs, delta):
 
 
 def test_ll_cp_has_a_constant_rate_after_the_first_epoch():
-    method = LLCp(delta=0.5).start(drawn()[1], 10)
+    method = LLCp(delta=0.5).start(draw_logits()[1], 10)
     rates = []
     for _ in range(4):
         rates.append(method.rate)
@@ -103,7 +97,7 @@ def test_ties_with_the_last_are_marked_with_it_and_zeros_never():
 
 
 def test_rejected_labels_have_no_gradient_and_corrected_ones_that_of_a_positive():
-    logits, labels = drawn(3)
+    logits, labels = draw_logits(3)
     for scheme in ("LL-R", "LL-Ct"):
         method, leaf = started(scheme, labels, delta=5.0), logits.clone().requires_grad_()
         method.epoch = 1
@@ -118,12 +112,10 @@ def test_rejected_labels_have_no_gradient_and_corrected_ones_that_of_a_positive(
 
 
 def test_a_mixed_label_is_unobserved_where_both_rows_say_so():
-    logits, labels = drawn(4, 8, 6)
+    logits, labels = draw_logits(4, 8, 6)
     method = started("LL-R", labels, delta=100.0, alpha=4.0)
     method.epoch = 1
-    known = torch.Generator()
-    known.set_state(method.generator.get_state())
-    partner, lam = torch.randperm(8, generator=known), float(draw_lambda(4.0, known))
+    partner, lam = pairing_of(method, 8)
     z = lam * logits + (1 - lam) * logits[partner]
     y = lam * labels.double() + (1 - lam) * labels[partner].double()
     want = reference.each(reference.bce, z.numpy(), y.numpy())
@@ -133,12 +125,10 @@ def test_a_mixed_label_is_unobserved_where_both_rows_say_so():
 
 
 def test_ll_cp_corrects_the_larger_of_two_mixed_rows():
-    logits, labels = drawn(5, 8, 6)
+    logits, labels = draw_logits(5, 8, 6)
     method = started("LL-Cp", labels, delta=10.0, alpha=4.0)
     method.epoch = 1
-    known = torch.Generator()
-    known.set_state(method.generator.get_state())
-    partner, lam = torch.randperm(8, generator=known), float(draw_lambda(4.0, known))
+    partner, lam = pairing_of(method, 8)
     z = (lam * logits + (1 - lam) * logits[partner]).numpy()
     y = ((labels + labels[partner]) > 0).numpy()
     _, kept = reference.large_loss(z, y, 2, 10.0, "LL-Cp")
@@ -172,7 +162,7 @@ def test_corrections_stay_and_add_up_and_leave_given_labels_alone():
 
 
 def test_corrections_of_all_processes_come_together(monkeypatch):
-    logits, labels = drawn(6)
+    logits, labels = draw_logits(6)
     method = started("LL-Cp", labels, delta=5.0)
     method.epoch = 1
     elsewhere = torch.zeros(16, 10)

@@ -9,25 +9,12 @@ import torch
 from balancemix.labels.table import Status
 from balancemix.methods import ANLS, ASL, EMAPL, EPR, ROLE, SPLC, Focal, Hill
 from balancemix.methods.em_apl import least_confident
-from balancemix.methods.mixing import draw_lambda
 from balancemix.methods.single_positive import label_step
+from tests.methods.draws import pairing_of
 from tests.reference import losses as reference
-from tests.toys import Echo, Training, make_data
+from tests.toys import Echo, Training, draw_logits, make_data
 
 B, K = 12, 6
-
-
-def drawn(seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    logits = 2 * torch.randn(B, K, generator=generator, dtype=torch.float64)
-    return logits, (torch.rand(B, K, generator=generator) < 0.3).to(torch.uint8)
-
-
-def pairing_of(method):
-    """The partners and λ of the method's next batch, without taking them."""
-    known = torch.Generator()
-    known.set_state(method.generator.get_state())
-    return torch.randperm(B, generator=known), float(draw_lambda(method.alpha, known))
 
 
 def loss_of(method, logits):
@@ -54,10 +41,10 @@ def sigmoid(z):
 )
 @pytest.mark.parametrize("alpha", [0.0, 4.0])
 def test_a_batch_equals_the_equation_on_mixed_rows(method, formula, settings, alpha):
-    logits, labels = drawn()
+    logits, labels = draw_logits(0, B, K)
     method.alpha = alpha
     method.start(labels, 10)
-    partner, lam = pairing_of(method)
+    partner, lam = pairing_of(method, B)
     z = lam * logits + (1 - lam) * logits[partner]
     y = lam * labels.double() + (1 - lam) * labels[partner].double()
     want = reference.each(formula, z.numpy(), y.numpy(), *settings).sum() / B
@@ -67,7 +54,7 @@ def test_a_batch_equals_the_equation_on_mixed_rows(method, formula, settings, al
 @pytest.mark.parametrize("strength", [0.0, 0.25, 0.75, 1.0])
 @pytest.mark.parametrize("kind", [Hill, EPR, ROLE, EMAPL])
 def test_strength_blends_with_bce(kind, strength):
-    logits, labels = drawn(1)
+    logits, labels = draw_logits(1, B, K)
     plain, blend, own = (
         loss_of(kind(alpha=0.0, strength=value).start(labels, 4), logits)
         for value in (0.0, strength, 1.0)
@@ -81,7 +68,7 @@ def test_strength_blends_with_bce(kind, strength):
 @pytest.mark.parametrize("epoch", [0, 1, 2])
 @pytest.mark.parametrize("warmup", [1, 2])
 def test_splc_corrects_after_its_warm_up(epoch, warmup):
-    logits, labels = drawn(2)
+    logits, labels = draw_logits(2, B, K)
     method = SPLC(alpha=0.0, warmup=warmup).start(labels, 5)
     method.epoch = epoch
     settings = (0.6, 1.0, 2.0, epoch - warmup + 1)
@@ -95,7 +82,7 @@ def test_splc_corrects_after_its_warm_up(epoch, warmup):
 
 @pytest.mark.parametrize("expected", [None, 2.9])
 def test_epr_equals_its_equation(expected):
-    logits, labels = drawn(3)
+    logits, labels = draw_logits(3, B, K)
     method = EPR(alpha=0.0, expected=expected, reduction="mean").start(labels, 5)
     k = float(labels.sum()) / B if expected is None else expected
     want = reference.epr(logits.numpy(), labels.numpy(), k)
@@ -124,9 +111,9 @@ def test_epr_predicts_more_positives_where_more_are_expected():
 
 @pytest.mark.parametrize("alpha", [0.0, 4.0])
 def test_role_s_classifier_learns_its_half_of_the_equation(alpha):
-    logits, labels = drawn(4)
+    logits, labels = draw_logits(4, B, K)
     method = ROLE(alpha=alpha, expected=2.0, reduction="mean").start(labels, 5)
-    partner, lam = pairing_of(method)
+    partner, lam = pairing_of(method, B)
     g = method.matrix.double().sigmoid()
     z = lam * logits + (1 - lam) * logits[partner]
     mixed = (lam * g + (1 - lam) * g[partner]).numpy()
@@ -140,8 +127,8 @@ def test_role_s_classifier_learns_its_half_of_the_equation(alpha):
 
 
 def test_role_s_matrix_steps_down_its_half_of_the_equation():
-    matrix, labels = drawn(5)
-    confidence = sigmoid(drawn(6)[0].numpy())
+    matrix, labels = draw_logits(5, B, K)
+    confidence = sigmoid(draw_logits(6, B, K)[0].numpy())
     got = label_step(matrix, labels, torch.from_numpy(confidence), 2.5, rate=3.0)
 
     def loss(logits):
@@ -156,7 +143,7 @@ def test_role_s_matrix_steps_down_its_half_of_the_equation():
 
 
 def test_role_s_labels_begin_as_published_and_follow_the_model():
-    _, labels = drawn(7)
+    _, labels = draw_logits(7, B, K)
     method = ROLE().start(labels, 50)
     target = method.table.whole().target
     assert ((target > 0.399) & (target < 0.601))[labels == 0].all()
@@ -175,7 +162,7 @@ def test_role_s_labels_begin_as_published_and_follow_the_model():
 
 
 def test_another_seed_draws_another_matrix():
-    _, labels = drawn(8)
+    _, labels = draw_logits(8, B, K)
     first, second = (ROLE().start(labels, 5, seed).matrix for seed in (0, 1))
     assert not first.equal(second)
 
@@ -184,7 +171,7 @@ def test_another_seed_draws_another_matrix():
 
 
 def test_em_apl_equals_its_equation_in_each_state():
-    logits, labels = drawn(9)
+    logits, labels = draw_logits(9, B, K)
     method = EMAPL(alpha=0.0, entropy=0.2, pseudo=0.7, warmup=1).start(labels, 3)
     states = np.where(labels.numpy() == 1, "positive", "unknown").astype(object)
     soft = labels.double().numpy()
@@ -194,7 +181,7 @@ def test_em_apl_equals_its_equation_in_each_state():
             for place in np.ndindex(B, K)
         )
         assert loss_of(method, logits) == pytest.approx(want / B, rel=1e-6)
-        confidence = sigmoid(drawn(10)[0].numpy()).astype(np.float32)
+        confidence = sigmoid(draw_logits(10, B, K)[0].numpy()).astype(np.float32)
         if method.epoch + 1 < 3:
             places = reference.pseudo_negatives(
                 confidence, states == "unknown", (labels == 0).sum(0).tolist(), 0.9, 3, 1
@@ -209,10 +196,10 @@ def test_em_apl_equals_its_equation_in_each_state():
 
 
 def test_em_apl_of_a_mixed_row_is_the_mix_of_its_losses():
-    logits, labels = drawn(11)
+    logits, labels = draw_logits(11, B, K)
     method = EMAPL(alpha=4.0, warmup=1).start(labels, 3)
-    method.end_epoch(torch.from_numpy(sigmoid(drawn(12)[0].numpy())))
-    partner, lam = pairing_of(method)
+    method.end_epoch(torch.from_numpy(sigmoid(draw_logits(12, B, K)[0].numpy())))
+    partner, lam = pairing_of(method, B)
     names = {Status.CLEAN: "positive", Status.IGNORED: "unknown", Status.ABSENT: "pseudo"}
     total = 0.0
     for i, k in np.ndindex(B, K):
@@ -236,7 +223,7 @@ def test_em_apl_of_a_mixed_row_is_the_mix_of_its_losses():
     ],
 )
 def test_em_apl_wants_confidence_while_it_is_of_use(warmup, epochs, wanted):
-    method = EMAPL(warmup=warmup).start(drawn()[1], epochs)
+    method = EMAPL(warmup=warmup).start(draw_logits(0, B, K)[1], epochs)
     seen = []
     for _ in range(epochs):
         seen.append(bool(method.request().passes))
@@ -269,7 +256,7 @@ def test_the_least_confident_are_found_in_each_class():
 @pytest.mark.parametrize("kind", [ROLE, EMAPL])
 @pytest.mark.parametrize("confidence", [[], [torch.rand(B, K + 1)], [torch.full((B, K), math.nan)]])
 def test_an_epoch_without_a_usable_confidence_is_refused(kind, confidence):
-    method = kind().start(drawn()[1], 2)
+    method = kind().start(draw_logits(0, B, K)[1], 2)
     with pytest.raises(ValueError, match="confidence"):
         method.end_epoch(*confidence)
     assert method.epoch == 0

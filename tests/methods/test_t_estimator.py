@@ -15,7 +15,7 @@ from balancemix.judge.noise_rates import (
 )
 from balancemix.labels.table import Status
 from balancemix.methods import Mixup, TEstimator
-from balancemix.methods.mixing import draw_lambda
+from tests.methods.draws import pairing_of
 from tests.methods.settings import make_method
 from tests.reference import t_estimator as reference
 from tests.toys import EPOCHS, SIZE, K, Training, make_data, make_model
@@ -31,9 +31,7 @@ def known_case(**options):
 
 def test_the_loss_weights_both_labels_of_a_pair():
     method, model, x, index = known_case()
-    known = torch.Generator()
-    known.set_state(method.generator.get_state())
-    partner, lam = torch.randperm(SIZE, generator=known), float(draw_lambda(4.0, known))
+    partner, lam = pairing_of(method, SIZE)
     rho0, rho1 = method.rates.rho0.tolist(), method.rates.rho1.tolist()
     Y, want = method.table.given, 0.0
     with torch.no_grad():

@@ -2,17 +2,27 @@
 
 from pathlib import Path
 
+import pytest
 import torch
 
-from balancemix.data import FeatureRows, Rows, Source
+from balancemix.data import FeatureRows, Rows, Source, load
 from balancemix.data.formats import Format, WritableFormat
 from balancemix.data.source import ReadOptions
+from balancemix.errors import InputError
 
 
 def feature_rows(rows: Rows) -> FeatureRows:
     """The same rows, which must be of features."""
     assert isinstance(rows, FeatureRows)
     return rows
+
+
+def refused(data, message: str, **options) -> None:
+    """Loading fails with one line, of which `message` is a part."""
+    with pytest.raises(InputError) as caught:
+        load(data, options=ReadOptions(**options))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def check_reading(form: Format, path: Path) -> Source:

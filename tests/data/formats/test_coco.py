@@ -12,9 +12,9 @@ from balancemix.cli import main
 from balancemix.data import ReadOptions, View, load
 from balancemix.data.formats import coco
 from balancemix.data.images import ImageRows
-from balancemix.errors import InputError
 from balancemix.labels.classes import class_groups, imbalance
 from tests.conftest import SHARED
+from tests.data.formats.contract import refused
 
 CLASSES = ["person", "hair drier", "cat"]
 NUMBERS = [1, 89, 17]  # as in COCO, neither without gaps nor, by then, in order
@@ -63,13 +63,6 @@ def changed(folder: Path, part: str, change) -> Path:
     change(content)
     file.write_text(json.dumps(content))
     return folder
-
-
-def refused(data, message: str, **options) -> None:
-    with pytest.raises(InputError) as caught:
-        load(data, options=ReadOptions(**options))
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("images", ["", "images"])

@@ -9,8 +9,8 @@ from PIL import Image
 from balancemix.data import ReadOptions, View, load
 from balancemix.data.formats import deepfashion
 from balancemix.data.formats.csv import read_classes, read_entries
-from balancemix.errors import InputError
 from tests.conftest import SHARED
+from tests.data.formats.contract import refused
 
 NAMES = [f"attribute_{k}" for k in range(25)] + ["long sleeve"]
 COUNTS = {"train": 4, "val": 2, "test": 3}
@@ -53,13 +53,6 @@ def changed(folder: Path, name: str, change) -> Path:
     file = folder / "Anno_fine" / name
     file.write_text(change(file.read_text()))
     return folder
-
-
-def refused(data, message: str, **options) -> None:
-    with pytest.raises(InputError) as caught:
-        load(data, options=ReadOptions(**options))
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("inside", ["", "Img"])

@@ -14,6 +14,7 @@ from balancemix.data.images import ImageRows
 from balancemix.data.rows import Rows
 from balancemix.data.splits import hold_out, split
 from balancemix.errors import InputError
+from tests.data.formats.contract import refused
 
 GOOD = """\
 image,labels,split
@@ -31,13 +32,6 @@ def folder(tmp_path) -> Path:
         Image.new("RGB", (12, 8), (k, k, k)).save(tmp_path / name)
     (tmp_path / "labels.csv").write_text(GOOD, encoding="utf-8")
     return tmp_path
-
-
-def refused(data, message: str, **options) -> None:
-    with pytest.raises(InputError) as caught:
-        load(data, options=ReadOptions(**options))
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def rewritten(folder: Path, text: str) -> Path:

@@ -20,6 +20,7 @@ from balancemix.labels.classes import imbalance
 from balancemix.plan.plan import Plan
 from balancemix.training.experiment import load_rows
 from tests.conftest import SHARED
+from tests.data.formats.contract import refused
 
 CLASSES = ["aeroplane", "dog", "train"]  # the last one is also the name of a set of images
 SETS = {
@@ -56,13 +57,6 @@ def make(folder: Path, *years: str) -> Path:
             for number in rows:
                 Image.new("RGB", (12, 8)).save(home / "JPEGImages" / f"{number}.jpg")
     return folder
-
-
-def refused(data, message: str, **options) -> None:
-    with pytest.raises(InputError) as caught:
-        load(data, options=ReadOptions(**options))
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def text(folder: Path, name: str, content: str | None) -> Path:
