@@ -1,8 +1,8 @@
-"""Resized images kept, so that a file is decoded once for all epochs and not once for each.
+"""Kept images: a file is decoded and resized once for all epochs, not once for each.
 
 Decoding and resizing a photograph takes ten times as long as augmenting it. A store fills as rows
-are asked for, by whichever process is first; two that fill a row at once write the same bytes. What
-comes out of any store is bit for bit what decoding the file gives.
+are read, by whichever process is first; two that write the same row write the same bytes. Every
+store returns bit for bit what decoding the file gives.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from balancemix.errors import InputError, suggest
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-Read = Callable[[Path, int], "Image"]  # decodes a file and resizes it, to size×size RGB
+Read = Callable[[Path, int], "Image"]  # decodes a file as size×size RGB
 
 KINDS = ("auto", "memory", "disk", "off")
-LAYOUT = "1"  # of a file of resized images; another one gets another name
+LAYOUT = "1"  # of a file of kept images; part of its name
 
 
 class Store:
-    """The resized images of N files, each decoded whenever it is asked for."""
+    """The resized images of N files, each decoded every time."""
 
     keeps = False
 
     def __init__(self, paths: Sequence[Path | str], size: int, read: Read) -> None:
-        # As text, which is handed to a loading process in a twentieth of the time of paths.
+        # As text, which is sent to a loading process in a twentieth of the time of paths.
         self.paths, self.size, self.read = [os.fspath(path) for path in paths], size, read
 
     def image(self, i: int) -> Image:
@@ -49,13 +49,13 @@ class Store:
 
 
 class Kept(Store):
-    """Images kept in a file, which the processes that we start share.
+    """Images kept in a file that is shared with the processes that this one starts.
 
-    It is a `file` on the disk, which later runs find, or one in memory, without a name, in which
-    only images that were decoded take any room. A record is an image's pixels and a checksum, on
-    the disk also of its file's length and time. A record that is missing, half written or older
-    than its file does not check, and is made again. Records are read and written, not mapped:
-    memory or a disk that runs out then costs time, and not the process.
+    It is a `file` on disk, which later runs use again, or an unnamed one in memory, where only
+    decoded images take space. A record is an image's pixels and a checksum, on disk also of its
+    file's size and time. A record that is missing, half written or older than its file fails the
+    checksum and is written again. Records are read and written, not mapped: if memory or disk runs
+    out, that costs time but does not kill the process.
     """
 
     keeps = True
@@ -67,7 +67,7 @@ class Kept(Store):
         self.opened = _in_memory(self.bytes()) if file is None else _on_disk(file)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A copy of what is in memory begins empty.
+        # A copy of a store in memory starts empty.
         return Kept, ([Path(path) for path in self.paths], self.size, self.read, self.file)
 
     def __del__(self) -> None:
@@ -92,11 +92,11 @@ class Kept(Store):
 
     def _checksum(self, i: int, pixels: bytes) -> bytes:
         checksum = zlib.crc32(pixels, self.stamps[i] if self.stamps else 0)
-        return (checksum or 1).to_bytes(4, "little")  # 0 is what was never written reads as
+        return (checksum or 1).to_bytes(4, "little")  # a record never written reads as 0
 
 
 def _hand_over(store: Kept) -> tuple[Any, ...]:
-    """Pickle for a process that we start: it gets the same file under a number of its own."""
+    """Pickle for a process that we start: it gets a descriptor of the same file."""
     content = store.paths, store.size, store.read, store.file, store.stamps
     return _take_over, (*content, reduction.DupFd(store.opened))
 
@@ -114,7 +114,7 @@ reduction.register(Kept, _hand_over)
 
 
 def _in_memory(needed: int) -> int:
-    """Open a file without a name; only what is written to it takes memory."""
+    """Open an unnamed file; only what is written to it takes memory."""
     processes, free = _processes(), available_memory()
     needed *= processes
     if needed > free:
@@ -122,8 +122,8 @@ def _in_memory(needed: int) -> int:
         raise _refusal(f"images take {taken}, {free / 1e6:.1f} MB of memory are free")
     try:
         if hasattr(os, "memfd_create"):
-            # Neither bounded by /dev/shm, 64 MB in many containers, as shared memory with a name
-            # is, nor lost on spawned processes, as an anonymous mapping is.
+            # Unlike named shared memory, not limited by /dev/shm (64 MB in many containers);
+            # unlike an anonymous mapping, available to spawned processes.
             return os.memfd_create("balancemix")
         with tempfile.TemporaryFile() as file:
             return os.dup(file.fileno())
@@ -144,7 +144,7 @@ def _on_disk(file: Path) -> int:
 def open_store(
     kind: str, paths: Sequence[Path], size: int, read: Read, folder: Path | None = None
 ) -> Store:
-    """Make the store of that kind; "auto" is memory if there is room, else disk, else off."""
+    """Open a store of a kind; "auto" is memory if there is room, else disk, else off."""
     if kind not in KINDS:
         raise InputError(f"cache: unknown {kind!r}; {suggest(kind, KINDS)}")
     folder = folder or default_folder()
@@ -159,20 +159,20 @@ def open_store(
 
 
 def default_folder() -> Path:
-    """Name the folder of kept images; it may be deleted at any time."""
+    """Return the folder of kept images; it may be deleted at any time."""
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(root) / "balancemix" / "images"
 
 
 def _choose(needed: int, folder: Path) -> str:
-    """Take a quarter of the memory at most, or half of the disk: others want some too."""
+    """Take at most a quarter of the free memory, or half of the free disk: others need some too."""
     if not hasattr(os, "pread"):
         return "off"
     if needed * _processes() <= available_memory() // 4:
         return "memory"
-    here = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    writable = os.access(here, os.W_OK)
-    return "disk" if writable and needed <= shutil.disk_usage(here).free // 2 else "off"
+    existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    writable = os.access(existing, os.W_OK)
+    return "disk" if writable and needed <= shutil.disk_usage(existing).free // 2 else "off"
 
 
 def _refusal(reason: str) -> InputError:
@@ -180,12 +180,12 @@ def _refusal(reason: str) -> InputError:
 
 
 def _processes() -> int:
-    """Count the machine's training processes, each of which keeps the images once more."""
+    """Count the training processes on this machine, each of which keeps its own images."""
     return int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
 
 
 def _stamp(path: Path) -> int:
-    """Sum up a file's length and time; a missing one will be complained of when it is decoded."""
+    """Hash a file's size and time; a missing file is an error only when it is decoded."""
     if not path.exists():
         return 0
     status = path.stat()
@@ -193,7 +193,7 @@ def _stamp(path: Path) -> int:
 
 
 def _name(paths: Sequence[Path], size: int) -> str:
-    """Name a file of images by what its bytes depend on, readers' versions included."""
+    """Name a file of images by everything that its bytes depend on, Pillow's version included."""
     import PIL
 
     versions = f"{LAYOUT} {PIL.__version__}".encode()
@@ -203,7 +203,7 @@ def _name(paths: Sequence[Path], size: int) -> str:
 
 
 def available_memory() -> int:
-    """Count the bytes that may still be taken, by the machine and its container.
+    """Count the free bytes of memory, as limited by the machine and its container.
 
     >>> available_memory() >= 0
     True
@@ -222,7 +222,7 @@ def available_memory() -> int:
 
 
 def room_in_groups(membership: str, mount: Path) -> list[int]:
-    """Count the bytes that each of our control groups, of version 1 or 2, may still take."""
+    """Count the bytes left to each of our control groups, of version 1 or 2."""
     room = []
     for line in membership.splitlines():
         _, controllers, path = line.split(":", 2)
@@ -234,14 +234,14 @@ def room_in_groups(membership: str, mount: Path) -> list[int]:
             continue
         group = root / path.lstrip("/")
         for folder in (group, *group.parents):
-            with suppress(OSError, ValueError):  # a group without limit, whose maximum is "max"
+            with suppress(OSError, ValueError):  # a group without a limit says "max"
                 most, used = (int((folder / name).read_text()) for name in names)
                 room.append(max(most - used + _evictable(folder), 0))
     return room
 
 
 def _evictable(group: Path) -> int:
-    """Count the bytes of files that a control group has read and would give up when asked."""
+    """Count the bytes of cached files, which a control group gives up on demand."""
     with suppress(OSError):
         counts = (line.split() for line in (group / "memory.stat").read_text().splitlines())
         return sum(int(n) for name, n in counts if name in ("active_file", "inactive_file"))

@@ -1,6 +1,6 @@
-"""Rows of features: vectors or maps, and the views of augmented images stored beside them.
+"""Rows of features: vectors or maps, and stored views of augmented images.
 
-Stored views and maps may be too large to copy: they stay where they are, in a mapped file.
+Stored views and maps may be too large to copy: they stay in their mapped file.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from balancemix.data import images
-from balancemix.data.rows import Rows, batch_seed
+from balancemix.data.rows import Matrix, Rows, batch_seed
 from balancemix.data.source import View
 from balancemix.errors import InputError
 from balancemix.processes import BatchIndex
@@ -21,37 +21,42 @@ from balancemix.processes import BatchIndex
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-BLOCK = 256  # rows summed up at once
+BLOCK = 256  # rows, or features, summed at once
 
 
 class FeatureRows(Rows):
     """Rows of an N×D feature matrix, or of N×D×H×W maps; x is float32.
 
-    An augmented view drops features by `view.dropout` (the rest grow to match) and adds Gaussian
-    noise of `view.noise` times the feature's standard deviation over all rows. Where views are
-    `stored` (N×V×D…, made from augmented images) it is one of these, another one for each view of a
-    row as long as there are any; `view.vary_stored` then drops and adds noise as well. `pictures`
-    show the rows: N×H×W uint8, or N image files, of which any may be missing.
+    An augmented view drops features by `view.dropout` (the others are scaled up to match) and adds
+    Gaussian noise of `view.noise` times the feature's standard deviation over all rows. With
+    `stored` views (N×V×D…, made from augmented images) it is one of them, a different one for each
+    view of a row as long as there are any; `view.vary_stored` also drops features and adds noise.
+    `pictures` illustrate the rows: N×H×W uint8, or N image files, any of which may be missing.
+
+    >>> given = torch.tensor([[1, 0], [0, 1], [1, 1]])
+    >>> rows = FeatureRows(torch.eye(3), given, ["cat", "dog"], ["a", "b", "c"], truth=1 - given)
+    >>> x, index = rows.__getitems__([2, 0])
+    >>> x.tolist(), index.tolist()
+    ([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]], [2, 0])
     """
 
     def __init__(
         self,
-        features: Tensor,
-        given: Tensor,
+        features: Matrix,
+        given: Matrix,
         classes: Sequence[str],
         names: Sequence[str] | None = None,
-        truth: Tensor | None = None,
+        truth: Matrix | None = None,
         view: View = View(),
         *,
         stored: Tensor | None = None,
         pictures: Tensor | Sequence[Path] | None = None,
     ) -> None:
         super().__init__(given, classes, names, truth)
+        features = torch.as_tensor(features)
         if features.ndim not in (2, 4) or len(features) != len(self):
-            found = "×".join(map(str, features.shape))
-            raise InputError(
-                f"features must be {len(self)}×D or {len(self)}×D×H×W, they are {found}"
-            )
+            shape = "×".join(map(str, features.shape))
+            raise InputError(f"features must be {len(self)}×D or {len(self)}×D×H×W, not {shape}")
         check_stored(stored, features.shape)
         self.view, self.pictures = view, pictures
         self.stored, self.stored_row = stored, torch.arange(len(self))
@@ -65,8 +70,8 @@ class FeatureRows(Rows):
         generator = torch.Generator().manual_seed(batch_seed(self.seed, share.batch))
         if self.stored is not None:
             row = self.stored_row[list(share)]
-            seen = draw_stored(self.stored, row, self.views, share, generator)
-            return [self._augment(x, share, generator) for x in seen] if self.augments else seen
+            views = draw_stored(self.stored, row, self.views, share, generator)
+            return [self._augment(x, share, generator) for x in views] if self.augments else views
         return [self._augment(x, share, generator) for _ in range(self.views)]
 
     def _augment(self, x: Tensor, share: BatchIndex, generator: torch.Generator) -> Tensor:
@@ -91,11 +96,11 @@ class FeatureRows(Rows):
             return torch.zeros(())
         if features.ndim == 4:
             return channel_statistics(features)[1].view(-1, 1, 1)
-        blocks = torch.split(features, 256, dim=1)  # a block at a time: float16 files are large
+        blocks = torch.split(features, BLOCK, dim=1)  # float16 files are too large for one copy
         return torch.cat([block.float().std(0, correction=0) for block in blocks])
 
     def picture(self, i: int) -> Image | None:
-        """Show what the features of row i were made from, if it is at hand."""
+        """Return the picture that the features of row i were made from, if there is one."""
         if self.pictures is None:
             return None
         if isinstance(self.pictures, Tensor):
@@ -115,14 +120,14 @@ def check_stored(stored: Tensor | None, features: Sequence[int]) -> None:
     count, *width = features
     shape = list(stored.shape)
     if len(shape) < 2 or shape[1] < 1 or [shape[0], *shape[2:]] != [count, *width]:
-        wanted, found = ("×".join(map(str, s)) for s in ([count, "V", *width], shape))
-        raise InputError(f"stored views must be {wanted}, they are {found}")
+        expected, actual = ("×".join(map(str, s)) for s in ([count, "V", *width], shape))
+        raise InputError(f"stored views must be {expected}, not {actual}")
 
 
 def draw_stored(
     stored: Tensor, row: Tensor, count: int, share: BatchIndex, generator: torch.Generator
 ) -> list[Tensor]:
-    """Draw `count` of the V views of each row, no view of a row twice while there are others.
+    """Draw `count` of the V views of each row, each view once before any is repeated.
 
     >>> stored, row = torch.arange(6.0).view(2, 3, 1), torch.tensor([1, 0])
     >>> draw_stored(stored, row, 3, BatchIndex([1, 0]), torch.Generator())[0].shape
@@ -134,9 +139,9 @@ def draw_stored(
 
 
 def take(features: Tensor, index: Tensor) -> Tensor:
-    """Keep the rows at `index`: of rows one after another, without a copy.
+    """Return the rows at `index`, without a copy if they are consecutive.
 
-    So a mapped file whose splits lie one behind the other stays in the file.
+    So the splits of a mapped file stay in the file if each is in one piece.
 
     >>> take(torch.arange(6), torch.tensor([2, 3, 4]))
     tensor([2, 3, 4])
@@ -148,9 +153,9 @@ def take(features: Tensor, index: Tensor) -> Tensor:
 
 
 def channel_statistics(maps: Tensor, *, pooled: bool = False) -> tuple[Tensor, Tensor]:
-    """Compute mean and standard deviation of each channel, over rows and places: (D,) each.
+    """Compute the mean and standard deviation of each channel over rows and places: (D,) each.
 
-    With `pooled` they are those of the maps' means.
+    With `pooled`, of the mean of each map instead.
 
     >>> channel_statistics(torch.tensor([[[[1.0, 3.0]]], [[[3.0, 5.0]]]]), pooled=True)
     (tensor([3.]), tensor([1.]))

@@ -1,4 +1,4 @@
-"""Rows of image files: found, checked, decoded, resized, augmented and normalised."""
+"""Rows of image files: checked, decoded, resized, augmented and normalised."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from balancemix.data import cache
 from balancemix.data.augment import AUGMENTATIONS, augment
-from balancemix.data.rows import Rows, batch_seed
+from balancemix.data.rows import Matrix, Rows, batch_seed
 from balancemix.data.source import View
 from balancemix.errors import InputError
 from balancemix.processes import BatchIndex
@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 class ImageRows(Rows):
     """Rows of N image files, resized to size×size; x is (B, 3, size, size).
 
-    A file is decoded once, however many views; once and for all after `cached`.
+    A file is decoded once for all views of a batch; only once for all epochs after `cached`.
+
+    >>> rows = ImageRows([Path("photos/a.jpg")], torch.tensor([[1, 0]]), ["cat", "dog"])
+    >>> rows.names, rows.size
+    (['a.jpg'], 224)
     """
 
     decodes = True
@@ -34,26 +38,24 @@ class ImageRows(Rows):
     def __init__(
         self,
         paths: Sequence[Path],
-        given: Tensor,
+        given: Matrix,
         classes: Sequence[str],
         names: Sequence[str] | None = None,
-        truth: Tensor | None = None,
+        truth: Matrix | None = None,
         view: View = View(),
     ) -> None:
         names = [path.name for path in paths] if names is None else names
         super().__init__(given, classes, names, truth)
         if len(paths) != len(self):
-            raise InputError(f"paths must be {len(self)}, as many as names, they are {len(paths)}")
+            raise InputError(f"paths must be {len(self)}, as many as names, not {len(paths)}")
         self.paths, self.view, self.size = list(paths), view, view.size
         self.draw = AUGMENTATIONS[view.augment]
         self.mean, self.std = torch.tensor(view.mean), torch.tensor(view.std)
-        self.store, self.places = (
-            cache.Store(self.paths, view.size, read),
-            list(range(len(self))),
-        )
+        self.store = cache.Store(self.paths, view.size, read)
+        self.places = list(range(len(self)))  # of these rows in the store
 
     def cached(self, kind: str = "auto", folder: Path | None = None) -> Self:
-        """Keep resized images in "memory" or on "disk" (in `folder`), or be "off"; also `subset`s.
+        """Keep resized images in "memory" or on "disk" (in `folder`), for `subset`s too, or "off".
 
         "auto" is memory if they fit into a quarter of it, else disk if there is room, else off.
         """
@@ -64,7 +66,7 @@ class ImageRows(Rows):
 
     @property
     def kept(self) -> bool:
-        """Whether images are decoded once and for all."""
+        """Whether images are decoded only once."""
         return self.store.keeps
 
     def image(self, i: int) -> Image:
@@ -72,7 +74,7 @@ class ImageRows(Rows):
         return self.store.image(self.places[i])
 
     def for_workers(self) -> Self:
-        """Leave out what a loading process has no use for; it has the store's paths."""
+        """Leave out what a loading process does not need; the store has the paths."""
         rows = super().for_workers()
         rows.paths = []
         return rows
@@ -81,7 +83,7 @@ class ImageRows(Rows):
         batch = [self.image(i) for i in share]
         views = [batch]
         if self.views:
-            # A seed for each image: no process augments another's to know where its own begin.
+            # One seed for each image, so that a process need not augment the images of another.
             generator = torch.Generator().manual_seed(batch_seed(self.seed, share.batch))
             shape = len(share.batch), self.views
             seeds = share.take(torch.randint(2**62, shape, generator=generator)).T.tolist()
@@ -93,12 +95,12 @@ class ImageRows(Rows):
         self.places = [self.places[i] for i in index.tolist()]
 
     def picture(self, i: int) -> Image | None:
-        """Decode row i at its own size."""
+        """Decode row i in its original size."""
         return decode(self.paths[i])
 
 
 def find(folder: Path, name: str) -> Path:
-    """Look for an image in the folder, then in its `images`; it need not exist.
+    """Return the path of an image in the folder or in its `images`; it need not exist.
 
     >>> find(Path("nowhere"), "cat.jpg").as_posix()
     'nowhere/cat.jpg'
@@ -108,13 +110,13 @@ def find(folder: Path, name: str) -> Path:
 
 
 def problems(paths: Sequence[Path]) -> list[str | None]:
-    """Say of each image why it cannot be read, or None."""
-    found = []
+    """Say for each image why it cannot be read, or None."""
+    results = []
     with progress("checking images", len(paths)) as show:
         for path in paths:
-            found.append(problem(path))
+            results.append(problem(path))
             show.advance()
-    return found
+    return results
 
 
 def problem(path: Path) -> str | None:
@@ -131,11 +133,11 @@ def problem(path: Path) -> str | None:
         with Image.open(path) as image:
             kind = image.format
             image.verify()
-        # verify() does not see that a JPEG breaks off. One that lacks its end marker may still be
-        # whole, with bytes added behind it: only decoding tells.
+        # verify() does not notice a truncated JPEG. One without its end marker may still be
+        # complete, with bytes added after it: only decoding shows.
         if kind == "JPEG" and not _ends(path, b"\xff\xd9"):
             decode(path)
-    except Exception:  # as in decode
+    except Exception:  # whatever Pillow raises, as in decode
         return "unreadable"
     return None
 
@@ -185,15 +187,15 @@ def pixels(images: Sequence[Image]) -> Tensor:
 
 
 def normalise(x: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-    """Bring uint8 pixels (B, 3, H, W) to 0 to 1, subtract a channel's mean, divide by its std.
+    """Scale uint8 pixels (B, 3, H, W) to 0 to 1, then subtract the mean and divide by the std.
 
     >>> x = torch.tensor([0, 51, 255], dtype=torch.uint8).view(1, 3, 1, 1)
     >>> normalise(x, torch.tensor([0.0, 0.2, 0.5]), torch.tensor([1.0, 1.0, 0.5])).flatten()
     tensor([0., 0., 1.])
     """
     result = x.to(torch.float32, memory_format=torch.channels_last)
-    # In that layout a line of pixels is one run of W·3 numbers. Told so, torch takes them as a
-    # vector, in a third of the time that it needs for runs of three: 0.04 ms an image, not 0.11.
+    # In that layout a line of pixels is W·3 consecutive numbers. As one vector, torch needs a third
+    # of the time that it needs for groups of three: 0.04 ms an image, not 0.11.
     rows, channels, height, width = x.shape
     lines = result.permute(0, 2, 3, 1).view(rows, height, width * channels)
     lines.div_(255).sub_(mean.repeat(width)).div_(std.repeat(width))

@@ -1,4 +1,4 @@
-"""Loader: the batches of a data set in a given order, made here or by loading processes."""
+"""Loader: the batches of a data set in a given order, made in this process or in others."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from torch.utils.data import DataLoader, Dataset
 from balancemix import interrupts
 from balancemix.errors import InputError
 
-# A process that is forked from one with threads (gloo's, CUDA's, OpenMP's) inherits their locks
-# but not the threads that would release them, and may wait for ever. The fork server has none.
+# A process forked from one with threads (of gloo, CUDA, OpenMP) inherits their locks but not the
+# threads that would release them, and may wait forever. The fork server has no threads.
 START_METHOD = "forkserver" if sys.platform == "linux" else "spawn"
-PRELOADED = ["balancemix.data.images", "torchvision.transforms.v2"]  # once, for all processes
-TIMEOUT = 600  # seconds; the slowest disk delivers a batch sooner
-LOOK = 5  # seconds between two looks at whether a silent process is still alive
+PRELOADED = ["balancemix.data.images", "torchvision.transforms.v2"]  # imported once for all
+TIMEOUT = 600  # seconds; even the slowest disk delivers a batch sooner
+LOOK = 5  # seconds between checks that a silent process is still alive
 
 
 class Loader:
     """Iterate over the batches of `data` that `batches` lists, in `workers` loading processes.
 
-    With `workers` the data set must be one that can be pickled, and a script must do its work under
+    With `workers`, the data set must be picklable, and a script must do its work under
     `if __name__ == "__main__":`, since loading processes import it.
     """
 
@@ -40,7 +40,7 @@ class Loader:
         *,
         pinned: bool | None = None,
     ) -> None:
-        # Features are looked up faster than another process could hand them over.
+        # Features are looked up faster than another process could send them.
         workers = workers if getattr(data, "decodes", True) else 0
         started: dict[str, Any] = {}
         if workers:
@@ -55,10 +55,10 @@ class Loader:
             data = data.for_workers() if hasattr(data, "for_workers") else data
         self.batches = DataLoader(
             data,
-            batch_sampler=batches,  # type: ignore[arg-type]  # any iterable will do
+            batch_sampler=batches,  # type: ignore[arg-type]  # any iterable works
             num_workers=workers,
             collate_fn=getattr(data, "collate", None),
-            # Pinned, a batch is copied to the GPU while the one before is still at work there.
+            # A pinned batch is copied to the GPU while the previous one is still computed there.
             pin_memory=torch.cuda.is_available() if pinned is None else pinned,
             **started,
         )
@@ -69,12 +69,12 @@ class Loader:
     def __iter__(self) -> Iterator[Any]:
         try:
             with warnings.catch_warnings():
-                # It says what we say below, and advises to fork.
+                # It says the same as the error below, and advises to fork.
                 warnings.filterwarnings("ignore", "Got pickle error", UserWarning)
                 batches = iter(self.batches)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise InputError(
-                f"the data set cannot be handed to loading processes ({error}); pass --workers 0"
+                f"the data set cannot be sent to loading processes ({error}); pass --workers 0"
             ) from error
         try:
             while True:
@@ -84,7 +84,7 @@ class Loader:
         except StopIteration:
             return
         except InputError as error:
-            # Of what a loading process reports, with its traceback, the sentence is for the user.
+            # A loading process adds its traceback; only the last line is for the user.
             *_, last = str(error).strip().splitlines()
             raise InputError(last.partition("InputError: ")[2] or last) from error
 
@@ -92,7 +92,7 @@ class Loader:
 def workers_for(
     data: Dataset[Any], workers: int | None, *, on_cpu: bool, processes: int = 1
 ) -> int:
-    """Choose how many loading processes to start, where `workers` does not say.
+    """Choose how many loading processes to start if `workers` is None.
 
     Images are worth some, features none. `processes` train on this machine and share its cores;
     `on_cpu` they also compute on them.
@@ -103,9 +103,9 @@ def workers_for(
         return 0
     cores = (os.cpu_count() or 2) // processes
     if on_cpu and getattr(data, "kept", False):
-        # To augment a kept image takes 0.5 ms of a core, to train the smallest backbone on it 30 to
-        # 40 (128 pixels), and a loading process its start and its batches copied besides. So one
-        # should pay from about eight cores on: an estimate from those times, not tried there.
+        # Augmenting a kept image takes 0.5 ms of a core, training the smallest backbone on it 30 to
+        # 40 ms (128 pixels); a loading process also has to start and to copy its batches. So one
+        # should pay off from about eight cores: an estimate from these times, not measured.
         return min(cores // 8, 8)
     return min(max(cores - 1, 1), 8)
 
@@ -116,7 +116,7 @@ def ignore_interrupts(worker: int) -> None:
 
 
 def _next(batches: Iterator[Any]) -> Any:
-    """Wait for a batch as long as its process lives and the wait is not absurd."""
+    """Wait for a batch while its process is alive, at most `TIMEOUT` seconds."""
     silent = 0.0
     while True:
         try:
@@ -134,6 +134,6 @@ def _next(batches: Iterator[Any]) -> Any:
             silent += LOOK
             if silent >= TIMEOUT:
                 raise InputError(
-                    f"a loading process has not answered for {TIMEOUT} seconds: is the disk still "
-                    "there? Resume, or pass --workers 0"
+                    f"a loading process has not answered for {TIMEOUT} seconds: is the disk "
+                    "still connected? Resume, or pass --workers 0"
                 ) from error

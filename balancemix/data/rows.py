@@ -1,4 +1,4 @@
-"""The rows that training reads: inputs by their number, with the labels kept beside them."""
+"""The rows that training reads: inputs by row number, with the labels beside them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import copy
 import hashlib
 from array import array
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
@@ -18,13 +19,14 @@ from balancemix.processes import BatchIndex
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-Input = Tensor | list[Tensor]  # x, or one x per view where there are two or more
+Input = Tensor | list[Tensor]  # x, or one x for each view if there are two or more
 Batch = tuple[Input, Tensor]  # x, index
+Matrix = Tensor | npt.NDArray[Any]
 Made = TypeVar("Made")
 
 
 def as_is(batch: Made) -> Made:
-    """Return the batch: the `collate_fn` of a loader over `Rows`, which make whole batches.
+    """Return the batch: the `collate_fn` for `Rows`, which return whole batches.
 
     >>> as_is((torch.zeros(2, 3), torch.tensor([4, 7])))[1]
     tensor([4, 7])
@@ -43,40 +45,44 @@ def batch_seed(seed: int, index: Sequence[int]) -> int:
 
 
 class Rows(Dataset[tuple[Input, int]]):
-    """N rows with N×K labels; immutable, `with_views` and its kin return shallow copies.
+    """N rows with N×K labels of 0 and 1; immutable, methods such as `subset` return copies.
 
-    `given` (uint8) holds the labels as annotated, which may be wrong; `truth` is only for scoring,
-    no method ever receives it. As int8 it may hold −1, unknown, on rows that are only scored: that
-    entry is left out. The index in a batch is the position in these rows, also after `subset`.
+    `given` holds the labels as annotated, which may be wrong; `truth` is only for scoring, and no
+    method receives it. Both are uint8; a truth of int8 may hold −1, unknown, which scoring leaves
+    out. The index in a batch is the position in these rows, also after `subset`.
 
-    Rows are asked for a whole batch at a time; `collate` tells a loader to leave it as it is.
-    What an augmented view looks like depends on the seed and the batch's list of indices alone:
-    not on worker processes, nor on torch's global generator, which stays as it was; nor on how a
-    batch is shared out, since a `BatchIndex` of it carries the whole list.
+    Rows return a whole batch at a time, which `collate` tells a loader to leave as it is. Augmented
+    views depend only on the seed and the batch's list of indices: not on loading processes, nor on
+    torch's global generator, nor on how a batch is split, since a `BatchIndex` has the whole list.
+
+    >>> rows = Rows(torch.tensor([[1, 0], [0, 1], [1, 1]]), ["cat", "dog"], ["a", "b", "c"])
+    >>> part = rows.subset(torch.tensor([2, 0]))
+    >>> len(part), part.names, part.given.tolist()
+    (2, ['c', 'a'], [[1, 1], [1, 0]])
     """
 
     collate = staticmethod(as_is)
-    decodes = False  # whether a row takes long enough to be worth a loading process
+    decodes = False  # whether rows are slow enough to be worth a loading process
 
     def __init__(
         self,
-        given: Tensor,
+        given: Matrix,
         classes: Sequence[str],
         names: Sequence[str] | None = None,
-        truth: Tensor | None = None,
+        truth: Matrix | None = None,
     ) -> None:
         self.classes = list(classes)
         self.names = [f"row {i}" for i in range(len(given))] if names is None else list(names)
         self.views, self.seed = 0, 0
-        self._keep(given, truth)
+        self._keep(_as_labels(given), None if truth is None else _as_labels(truth))
 
     def _keep(self, given: Tensor, truth: Tensor | None) -> None:
         shape = (len(self.names), len(self.classes))
-        kinds = {"given": (given, (torch.uint8,)), "truth": (truth, (torch.uint8, torch.int8))}
-        for name, (matrix, known) in kinds.items():
+        types = {"given": (given, (torch.uint8,)), "truth": (truth, (torch.uint8, torch.int8))}
+        for name, (matrix, known) in types.items():
             if matrix is not None and (matrix.shape != shape or matrix.dtype not in known):
-                found = f"{'×'.join(map(str, matrix.shape))} {matrix.dtype}"
-                raise InputError(f"{name} must be {shape[0]}×{shape[1]} uint8, they are {found}")
+                actual = f"{'×'.join(map(str, matrix.shape))} {matrix.dtype}"
+                raise InputError(f"{name} must be {shape[0]}×{shape[1]} uint8, not {actual}")
         self.given, self.truth = given, truth
 
     def __len__(self) -> int:
@@ -92,12 +98,12 @@ class Rows(Dataset[tuple[Input, int]]):
         return (x if len(x) > 1 else x[0]), rows
 
     def _draw(self, share: BatchIndex) -> list[Tensor]:
-        """Make every view of the share of a batch; the one plain x where `views` is 0."""
+        """Return every view of a share of a batch; one plain x where `views` is 0."""
         raise NotImplementedError
 
     @property
     def kept(self) -> bool:
-        """Whether a row takes long only once."""
+        """Whether only the first use of a row is slow."""
         return False
 
     @property
@@ -106,9 +112,9 @@ class Rows(Dataset[tuple[Input, int]]):
         return self.with_views(0, 0)
 
     def with_views(self, views: int, seed: int) -> Self:
-        """Give each row `views` augmented views: 0 is plain, 1 a tensor, 2 or more a list."""
+        """Return `views` augmented views of each row: 0 is plain, 1 a tensor, 2 or more a list."""
         if views < 0:
-            raise InputError(f"views must be 0 or more, it is {views}")
+            raise InputError(f"views must be 0 or more, not {views}")
         rows = copy.copy(self)
         rows.views, rows.seed = views, seed
         return rows
@@ -131,11 +137,19 @@ class Rows(Dataset[tuple[Input, int]]):
         """Keep the rows at `index` of what a subclass adds."""
 
     def for_workers(self) -> Self:
-        """Leave out what a loading process has no use for: it is handed over with every start."""
+        """Leave out what a loading process does not need, since each start sends it a copy."""
         rows = copy.copy(self)
         rows.names, rows.given, rows.truth = [], self.given.new_empty(0, len(self.classes)), None
         return rows
 
     def picture(self, i: int) -> Image | None:
-        """Show row i, if there is anything to show."""
+        """Return a picture of row i, if there is one."""
         return None
+
+
+def _as_labels(labels: Matrix) -> Tensor:
+    """Make uint8 of other types that hold only 0 and 1: booleans, int64, arrays of NumPy."""
+    labels = torch.as_tensor(labels)
+    if labels.is_floating_point() or labels.dtype in (torch.uint8, torch.int8):
+        return labels
+    return labels.to(torch.uint8) if bool(((labels == 0) | (labels == 1)).all()) else labels

@@ -91,7 +91,7 @@ def test_what_a_process_complains_of_is_one_line():
 
 
 def test_a_data_set_that_cannot_be_pickled_is_one_line():
-    with pytest.raises(InputError, match=r"cannot be handed to loading processes .*--workers 0"):
+    with pytest.raises(InputError, match=r"cannot be sent to loading processes .*--workers 0"):
         list(Loader(Numbers(lambda: None), BATCHES, 1))
     assert predict(torch.nn.Linear(1, 2), Numbers(lambda: None)).shape == (3, 2)
 

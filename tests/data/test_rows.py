@@ -161,7 +161,7 @@ def test_feature_rows_refuse():
     for wrong in refused:
         with pytest.raises(InputError, match=next(iter(wrong))):
             FeatureRows(x, labels(4), CLASSES, view=View(**wrong))
-    with pytest.raises(InputError, match="features must be 5×D or 5×D×H×W, they are 4×2"):
+    with pytest.raises(InputError, match="features must be 5×D or 5×D×H×W, not 4×2"):
         FeatureRows(x, labels(5), CLASSES)
 
 
@@ -233,6 +233,17 @@ def test_augmentations(photos):
         assert same(view, rows.plain.__getitems__(index)[0]) != changes
     with pytest.raises(InputError, match="augment: unknown 'randaug'; did you mean 'randaugment'"):
         View(augment="randaug")  # type: ignore[arg-type]
+
+
+def test_rows_of_plain_arrays():
+    given, truth = np.array([[1, 0], [0, 1]]), np.array([[True, False], [True, True]])
+    rows = FeatureRows(np.eye(2), given, ["cat", "dog"], ["a", "b"], truth)
+    assert (rows.given.dtype, rows.truth.dtype) == (torch.uint8, torch.uint8)
+    assert (rows.given.tolist(), rows.truth.tolist()) == (given.tolist(), truth.tolist())
+    assert rows.__getitems__([1])[0].tolist() == [[0.0, 1.0]]
+    for wrong in (2 * given, given - 1, given.astype(float)):
+        with pytest.raises(InputError, match="given must be 2×2 uint8, not 2×2"):
+            FeatureRows(np.eye(2), wrong, ["cat", "dog"])
 
 
 def test_image_rows_refuse(photos, tmp_path):

@@ -213,7 +213,7 @@ def test_stored_views_are_varied_only_if_asked_for(embedded):
     few = FeatureRows(torch.zeros(2, 3), torch.zeros(2, 2, dtype=torch.uint8), ["a", "b"],
                       stored=torch.ones(2, 1, 3))  # fmt: skip
     assert [view.tolist() for view in few.with_views(3, 0)[1][0]] == [[1, 1, 1]] * 3
-    with pytest.raises(InputError, match="stored views must be 2×V×3, they are 2×3"):
+    with pytest.raises(InputError, match="stored views must be 2×V×3, not 2×3"):
         FeatureRows(few.features, few.given, few.classes, stored=torch.zeros(2, 3))
 
 

@@ -208,7 +208,7 @@ def test_unknown_truth_is_for_scoring_alone():
     assert all(data.splits[name].truth is not None for name in ("val", "test"))
     known = split("here", rows.with_given(labels, labels), ["train", "train", "val", "test"])
     assert known.train.truth is not None
-    with pytest.raises(InputError, match=r"given must be 4×2 uint8, they are 4×2 torch.int8"):
+    with pytest.raises(InputError, match=r"given must be 4×2 uint8, not 4×2 torch.int8"):
         rows.with_given(truth, None)
 
 
