@@ -1,8 +1,8 @@
-"""The layouts: the paper's tables by name, each with gaps where runs are missing.
+"""The layouts: the paper's tables by name, with a dash where a run is missing.
 
 paper         Tables 1 to 3: methods by category, groups × rates of a noise; and one of all noises
 ranking       the figure of five perspectives
-versus_paper  ours beside the paper's numbers
+versus_paper  our numbers beside the paper's
 ablation      Table 4: components with their gain, and the mean over all noises
 selection     Appendix G.3: quality of selecting and re-labelling over the training
 search        Appendix E: a table for each category, a row for each value
@@ -33,7 +33,7 @@ PROGRESS = (25, 50, 100)  # percent of the epochs
 
 
 class Column(NamedTuple):
-    """A column of scores: its group, its heading, and what gives the cell of a row's label."""
+    """A column: its group, its heading, and the function from a row's label to its cell."""
 
     group: str
     heading: str
@@ -41,13 +41,13 @@ class Column(NamedTuple):
 
 
 def make_tables(results: Results) -> list[Table]:
-    """Make the tables that a plan asks for."""
+    """Make the tables that the plan lists."""
     layouts = dict.fromkeys(results.plan.tables)
     return [table for layout in layouts for table in LAYOUTS[layout](results)]
 
 
 def by_category(rows: list[Variant]) -> list[Variant]:
-    """Bring the rows of a category together, categories in the order of their first row."""
+    """Sort rows by category, the categories in the order of their first rows."""
     order = list(dict.fromkeys(row.category for row in rows))
     return sorted(rows, key=lambda row: order.index(row.category))
 
@@ -74,7 +74,7 @@ def paper(results: Results) -> Iterator[Table]:
 
 
 def ranking(results: Results) -> Iterator[Table]:
-    """Rank the methods, and the paper's own by the same rule."""
+    """Rank the methods, and by the same rule those of the paper."""
     plan = results.plan
     categories = {row.label: row.category for row in by_category(plan.methods)}
     yield ranking_table([results.means(data) for data in plan.data], plan.noises, categories)
@@ -87,7 +87,7 @@ def ranking(results: Results) -> Iterator[Table]:
 
 
 def versus_paper(results: Results) -> Iterator[Table]:
-    """Put ours beside the paper's, for each data."""
+    """Compare our numbers with the paper's, for each data set."""
     plan = results.plan
     noises = {text: plan.versus_paper.get(text, text) for text in plan.noises}
     for data in plan.data if plan.paper else ():
@@ -116,7 +116,7 @@ def ablation(results: Results) -> Iterator[Table]:
 def selection(results: Results) -> Iterator[Table]:
     """Show how good the label-wise management is at a quarter, half and the end of the training.
 
-    The paper's columns of each noise are rows here: so many columns are hard to read.
+    The paper has columns for each noise; rows are easier to read.
     """
     plan = results.plan
     printed = paper_numbers()["selection"].get(plan.paper, {})
@@ -184,7 +184,7 @@ def _scores(
     columns: Iterable[Column],
     rows: Iterable[Variant],
 ) -> Table:
-    """Fill the columns for some rows; name and title get their ends here."""
+    """Fill the columns for some rows; complete the name and the title."""
     columns = tuple(columns)
     return Table(
         f"{name}-{when}{_tail(data, results.plan)}",
@@ -232,5 +232,5 @@ def _of(data: str, plan: BenchPlan) -> str:
 
 
 def _tail(data: str, plan: BenchPlan) -> str:
-    """Name files by their data where there are several."""
+    """End the names of files by the data if there are several."""
     return f"-{data_slug(data)}" if len(plan.data) > 1 else ""

@@ -1,4 +1,4 @@
-"""Our numbers beside the paper's: the ranks in each column, and how far the two orders agree."""
+"""Our numbers beside the paper's: the ranks in each column, and how well the two orders agree."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from balancemix.bench.table import Cell, Row, Table
 from balancemix.errors import InputError, suggest
 
 FILE = Path(__file__).parent / "paper_numbers.toml"
-NO_SCORES = ("error", "selection")  # tables of the file that are not of mAP
+NO_SCORES = ("error", "selection")  # tables of the file without mAP
 
 
 @cache
@@ -49,7 +49,7 @@ def versus_paper_tables(
 ) -> list[Table]:
     """Lay out both numbers and ranks for each group, and Spearman's ρ of each column.
 
-    `noises` are ours, each with the paper's that it is compared with; `tail` ends the files' names.
+    `noises` maps our noises to those of the paper; `tail` ends the names of files.
     """
     tables, agreement = [], []
     names = {
@@ -89,7 +89,7 @@ def versus_paper_tables(
 
 
 def spearman(pairs: Sequence[tuple[float, float]]) -> float | None:
-    """Correlate the ranks of paired numbers, equals by their mean rank; none where it is undefined.
+    """Correlate the ranks of paired numbers, ties by their mean rank; None if it is undefined.
 
     >>> spearman([(1, 10), (2, 30), (3, 20)])
     0.5

@@ -1,7 +1,7 @@
-"""Bench: many runs as one plan, methods × noises × data × seeds, and where each run is kept.
+"""A bench plan: methods × noises × data × seeds, each a run with a plan and a directory.
 
-Nothing here trains: a bench plan becomes a list of jobs, each a plan of `balancemix train` and the
-name of its directory. Two variants that ask for the very same training share one job.
+A bench plan becomes a list of jobs: plans of `balancemix train`, each with the name of its
+directory. Two variants that need the same training share one run.
 """
 
 import copy
@@ -23,10 +23,10 @@ from balancemix.plan.shipped import bench_plans
 
 Layout = Literal["paper", "ranking", "versus_paper", "ablation", "selection", "search"]
 
-# Time of an epoch against BCE's, as far as it is known: for the time left, nothing else.
+# Time of an epoch relative to BCE's; used only to estimate the time left.
 COST = {"coteaching": 2.0, "balancemix": 2.5}
 
-# Parts of a train plan that the bench itself fills in.
+# Parts of a train plan that the bench fills in.
 FILLED = ("method", "noise", "seed")
 
 
@@ -34,10 +34,10 @@ FILLED = ("method", "noise", "seed")
 class Variant:
     """A row of the tables: a method and what is set for it.
 
-    name: of the method, or package.module:Class. label: what tables call it. category: rows of one
-    category stand together. settings: of the method. on: method settings under one noise alone.
-    set: any other settings, as `train --set` takes them. noises: if not all of the plan's. over:
-    label of the row that an ablation's gain is counted from; none is the row above.
+    name: of the method, or package.module:Class. label: its name in tables. category: rows of one
+    category are listed together. settings: of the method. on: method settings for a single noise.
+    set: settings as `train --set` takes them. noises: those to run under, if not all of the plan's.
+    over: label of the row that an ablation compares it with; by default the row above.
     """
 
     name: str = ""
@@ -59,7 +59,7 @@ class Variant:
 
     @property
     def slug(self) -> str:
-        """The label as directories have it."""
+        """The label as directories are named."""
         return slug(self.label)
 
 
@@ -68,8 +68,8 @@ class BenchPlan:
     """What to compare.
 
     data: as `train` takes it, one or several. settings: sections of a train plan, shared by all
-    runs. tables: which layouts to write. paper: whose numbers of the paper to compare ours with
-    (a table of paper_numbers.toml). versus_paper: for a noise of ours, the paper's to compare with.
+    runs. tables: which layouts to write. paper: the table of paper_numbers.toml to compare with.
+    versus_paper: for a noise of ours, the paper's noise to compare with.
     """
 
     methods: list[Variant] = field(default_factory=list)
@@ -110,13 +110,13 @@ class BenchPlan:
         return [text for text in self.noises if text in (variant.noises or self.noises)]
 
     def tree(self) -> dict[str, Any]:
-        """Return the plan as JSON has it."""
+        """Return the plan as nested sections."""
         return dataclasses.asdict(self)
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run: what it is of, its directory's name, and its plan."""
+    """One run: what it trains, the name of its directory, and its plan."""
 
     variant: Variant
     noise: str
@@ -134,12 +134,12 @@ class Job:
 def read_bench(name: str, changes: Mapping[str, Any] | None = None) -> BenchPlan:
     """Read a bench plan: a shipped one by its name, a TOML file, or the JSON of a bench.
 
-    `changes` replace what the plan says.
+    `changes` replace fields of the plan.
     """
     shipped = bench_plans()
     path = shipped.get(name, Path(name))
     if name not in shipped and not path.is_file():
-        raise InputError(f"bench plan {name!r} is not there; {suggest(name, list(shipped))}")
+        raise InputError(f"bench plan {name!r}: not found; {suggest(name, list(shipped))}")
     try:
         plan = read_into(BenchPlan, _renamed(read_tree(path)))
     except InputError as error:
@@ -153,8 +153,8 @@ def read_bench(name: str, changes: Mapping[str, Any] | None = None) -> BenchPlan
 def jobs(plan: BenchPlan, only: Iterable[str] = ()) -> list[Job]:
     """List the runs of a plan, those of the first seed first.
 
-    `only` keeps some variants, by name or label. The first data has no part in a run's name, so
-    that a plan may grow by more data.
+    `only` keeps some variants, by name or label. A run's name leaves out the first data, so that a
+    plan can grow by more data.
     """
     chosen, taken, listed = _chosen(plan, list(only)), dict[str, str](), []
     for seed, data, text, variant in product(plan.seeds, plan.data, plan.noises, plan.methods):
@@ -163,7 +163,7 @@ def jobs(plan: BenchPlan, only: Iterable[str] = ()) -> list[Job]:
         settings = _settings(plan, variant, text, data, seed)
         tail = [data_slug(data)] if data != plan.data[0] else []
         name = "-".join([variant.slug, slug(text), str(seed), *tail])
-        # A training that another variant has already asked for is its training.
+        # A training that another variant needs too is shared with it.
         name = taken.setdefault(json.dumps(settings.tree(), sort_keys=True), name)
         if variant in chosen:
             listed.append(Job(variant, text, data, seed, name, settings))
@@ -171,12 +171,12 @@ def jobs(plan: BenchPlan, only: Iterable[str] = ()) -> list[Job]:
 
 
 def distinct(listed: Iterable[Job]) -> list[Job]:
-    """Keep one job of each directory: what is to be trained."""
+    """Keep one job for each directory: the runs to train."""
     return list({job.name: job for job in reversed(list(listed))}.values())[::-1]
 
 
 def slug(text: str) -> str:
-    """Write a name as directories have it.
+    """Write a name as directories are named.
 
     >>> slug("BalanceMix w/o Min."), slug("flip:0.2")
     ('balancemix-w-o-min', 'flip-0.2')
@@ -194,7 +194,7 @@ def data_slug(path: str) -> str:
 
 
 def _renamed(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Read `versus_paper` where older plans, and the bench.json of older benches, say `beside`."""
+    """Read the `beside` of older plans as `versus_paper`."""
     new = {"versus_paper" if key == "beside" else key: value for key, value in tree.items()}
     if isinstance(tables := new.get("tables"), list):
         new["tables"] = ["versus_paper" if name == "beside" else name for name in tables]
@@ -207,7 +207,7 @@ def _settings(plan: BenchPlan, variant: Variant, text: str, data: str, seed: int
     method = {"name": variant.name, **variant.settings, **variant.on.get(text, {})}
     for assignment in variant.set:
         put(tree, *parse_assignment(assignment))
-    # Runs side by side leave no core for loaders of their own.
+    # With a run on every core there is none left for loading processes.
     rows = {"workers": 0, **tree.get("data", {}), "path": data}
     tree |= {"method": method, "data": rows}
     try:
@@ -223,11 +223,11 @@ def _chosen(plan: BenchPlan, only: list[str]) -> list[Variant]:
         labels = [v.label for v in plan.methods if v.label not in names]
         known = list(dict.fromkeys([*names, *labels]))
         if word not in known and word not in [v.slug for v in plan.methods]:
-            raise InputError(f"--only {word}: no such method here; {suggest(word, known)}")
+            raise InputError(f"--only {word}: no such method in the plan; {suggest(word, known)}")
     return [v for v in plan.methods if not only or {v.name, v.label, v.slug} & set(only)]
 
 
 def _check_distinct(name: str, items: list[Any]) -> None:
     repeated = [str(item) for item in dict.fromkeys(items) if items.count(item) > 1]
     if repeated:
-        raise ValueError(f"{name} must differ: {', '.join(repeated)} is there twice")
+        raise ValueError(f"{name} must differ: {', '.join(repeated)} is listed twice")

@@ -1,8 +1,8 @@
 """Train many runs at once: worker processes that take one run after another, each on one thread.
 
-A worker keeps torch loaded between runs, which saves seconds a run. An error in a run, or the death
-of its worker, costs that run alone. Workers report their progress through a pipe; they stop when
-nobody reads it any more, and a run that was started can be resumed from its last epoch.
+A worker keeps torch loaded between runs, which saves seconds for each run. An error in a run, or
+the death of its worker, affects no other run. Workers report their progress through a pipe and stop
+when it is closed; a run that was started can be resumed from its last epoch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any, TextIO
 from balancemix.bench.progress import BenchProgress
 from balancemix.errors import InputError
 
-EVERY = 0.2  # seconds between two messages of how far a run is
+EVERY = 0.2  # seconds between two messages about the progress of a run
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Task:
 
 
 class Worker:
-    """A process that trains what it is assigned, and the run that it is at."""
+    """A process that trains the runs that it is assigned, and its current run."""
 
     def __init__(self) -> None:
         spawn = multiprocessing.get_context("spawn")
@@ -49,15 +49,15 @@ class Worker:
         remote.close()
 
     def assign(self, task: Task) -> None:
-        """Hand over a run."""
+        """Send it a run."""
         self.task = task
         try:
             self.pipe.send(task)
-        except OSError:  # it has died between two runs; `receive` will find out
+        except OSError:  # it died between two runs; `receive` will notice
             return
 
     def receive(self, progress: BenchProgress) -> bool:
-        """Pass on its next message; false if it has died."""
+        """Pass on its next message; return False if it has died."""
         try:
             # What it sent before it died counts.
             kind, *message = self.pipe.recv() if self.pipe.poll() else ("nothing",)
@@ -78,7 +78,7 @@ class Worker:
         return alive
 
     def stop(self) -> None:
-        """End it, in the middle of a run if need be: files are written whole or not at all."""
+        """End it, even in the middle of a run: files are written whole or not at all."""
         self.pipe.close()
         if self.task is not None:
             self.process.terminate()
@@ -112,7 +112,7 @@ def train_all(tasks: Sequence[Task], at_once: int, progress: BenchProgress) -> N
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let processes started here use one thread each; torch reads it when it is imported."""
+    """Limit processes started in this block to one thread each: torch reads this on import."""
     before = os.environ.get("OMP_NUM_THREADS")
     os.environ["OMP_NUM_THREADS"] = "1"
     try:
@@ -125,13 +125,13 @@ def one_thread() -> Iterator[None]:
 
 
 class Reporter:
-    """The progress of a run, sent through a pipe now and then."""
+    """Sends the progress of a run through a pipe from time to time."""
 
     def __init__(self, pipe: Connection[Any, Any], total: int) -> None:
         self.pipe, self.total, self.done, self.reported = pipe, max(total, 1), 0, 0.0
 
     def advance(self, steps: int = 1) -> None:
-        """Count, and report if the last report is a while ago."""
+        """Count steps, and report if the last report was EVERY seconds ago."""
         self.done += steps
         now = time.monotonic()
         if now - self.reported > EVERY:
@@ -139,10 +139,10 @@ class Reporter:
             self.pipe.send(("at", self.done / self.total))
 
     def say(self, **facts: float) -> None:
-        """Stay silent: many runs would print at once."""
+        """Show nothing: many runs would print at the same time."""
 
     def line(self, text: str) -> None:
-        """Stay silent."""
+        """Show nothing."""
 
 
 def work(pipe: Connection[Any, Any]) -> None:
@@ -152,7 +152,7 @@ def work(pipe: Connection[Any, Any]) -> None:
     try:
         while True:
             train_one(pipe, pipe.recv())
-    except (EOFError, OSError):  # nobody listens any more
+    except (EOFError, OSError):  # the first process has ended
         return
 
 

@@ -1,4 +1,4 @@
-"""The progress of a bench: one bar for all its runs, and what went wrong in which."""
+"""The progress of a bench: one bar for all runs, and the runs that failed."""
 
 from pathlib import Path
 from typing import Any
@@ -8,17 +8,17 @@ from balancemix.progress import Progress
 
 
 class BenchProgress:
-    """One bar for all runs; it counts what they are expected to cost."""
+    """One bar for all runs, in units of their expected cost."""
 
     def __init__(self, out: Path, costs: dict[str, int], bar: Progress) -> None:
         self.out, self.bar, self.costs = out, bar, costs
-        self.first: dict[str, float] = {}  # where a run was when it was first heard of
+        self.first: dict[str, float] = {}  # share of a run that was done at its first message
         self.counted = dict.fromkeys(costs, 0)
         self.failures: dict[str, str] = {}
         self.done, self.warnings = 0, set[str]()
 
     def at(self, name: str, share: float) -> None:
-        """Move the bar by what is new; a resumed run counts from where it resumed."""
+        """Move the bar to the share of a run that is done, counted from where it resumed."""
         first = self.first.setdefault(name, share if share < 1 else 0.0)
         reached = round(self.costs[name] * (share - first) / (1 - first))
         if reached > self.counted[name]:
@@ -32,14 +32,14 @@ class BenchProgress:
         self._over(name)
 
     def failed(self, name: str, line: str, trace: str) -> None:
-        """Keep what went wrong for the end."""
+        """Keep the reason for the end, and write the traceback to a file."""
         self.failures[name] = line
         write_text(self.out / "failures" / f"{name}.txt", trace.rstrip() + "\n")
         self.bar.line(f"{name}: failed: {line}")
         self._over(name)
 
     def warned(self, name: str, text: str) -> None:
-        """Print once what many runs warn of."""
+        """Print each warning once, however many runs give it."""
         if text not in self.warnings:
             self.warnings.add(text)
             self.bar.line(f"warning: {text}")

@@ -1,13 +1,13 @@
 """Ranks from five perspectives and the area of their pentagon, as the paper's figure has them.
 
 "Clean" is no noise, "Mislabel" and "Rand. Flip" the mean over their rates, "Missing" the single
-positive label, "Imbal." the few-shot classes without noise. Methods are ranked on each data, the
-ranks are added up and ranked again. A perspective is a corner of the pentagon, which reaches to
-(M + 1 − rank) / M of M methods.
+positive label, "Imbal." the few-shot classes without noise. Methods are ranked on each data set,
+the ranks are added up and ranked again. A perspective is a corner of the pentagon, at a radius of
+(M + 1 − rank) / M for M methods.
 
 Departure: the paper prints areas but not their unit; ours are a share of the whole pentagon, which
-is first place everywhere. By this rule the paper's own numbers give the order of areas that its
-source notes. "Few" ranks the few-shot classes over all noises, and is no corner.
+is first place everywhere. By this rule the paper's numbers give the order of areas that its source
+notes. "Few" ranks the few-shot classes over all noises, and is not a corner.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ Scores = Mapping[tuple[str, str], float]  # noise, group: mAP
 
 
 def rank(scores: Mapping[str, float]) -> dict[str, int]:
-    """Number the names from the highest score, 1, downwards; equals share the better rank.
+    """Rank names by score, the highest first; ties share the better rank.
 
     >>> rank({"a": 1.0, "b": 3.0, "c": 1.0})
     {'a': 2, 'b': 1, 'c': 2}
@@ -40,7 +40,7 @@ def rank(scores: Mapping[str, float]) -> dict[str, int]:
 
 
 def mean_of(scores: Scores, noises: Sequence[str], perspective: str) -> float | None:
-    """Average a method's scores over the columns of a perspective; none where one is missing.
+    """Average a method's scores over the columns of a perspective; None if one is missing.
 
     >>> mean_of({("flip:0.1", "All"): 40.0, ("flip:0.2", "All"): 30.0}, ["flip:0.1", "flip:0.2"],
     ...         "Rand. Flip")
@@ -56,7 +56,7 @@ def mean_of(scores: Scores, noises: Sequence[str], perspective: str) -> float | 
 def rank_methods(
     sets: Sequence[Mapping[str, Scores]], noises: Sequence[str], perspective: str
 ) -> dict[str, int]:
-    """Rank methods on each data, add up, and rank again; one that lacks a column is not ranked."""
+    """Rank methods on each data set, add up, and rank again; a missing column leaves one out."""
     ranks = []
     for methods in sets:
         means = {name: mean_of(scores, noises, perspective) for name, scores in methods.items()}
@@ -68,9 +68,9 @@ def rank_methods(
 def rank_perspectives(
     sets: Sequence[Mapping[str, Scores]], noises: Sequence[str]
 ) -> dict[str, dict[str, int]]:
-    """Rank the methods that have run under all these noises, from each of the five perspectives.
+    """Rank the methods that ran under all these noises from each of the five perspectives.
 
-    Returns {method: {perspective: rank}}, without the perspectives that no noise belongs to.
+    Returns {method: {perspective: rank}}, without the perspectives for which there is no noise.
     """
     columns = {(text, group) for text in noises for group in ("All", "Few")}
     whole = [{name: s for name, s in methods.items() if columns <= s.keys()} for methods in sets]

@@ -78,7 +78,7 @@ def latex(table: Table) -> str:
     headings = [*names, *(heading for _, heading in table.columns)]
     lines += [" & ".join(map(escape, headings)) + r" \\", r"\midrule"]
     for i, line in enumerate(table.lines()):
-        if i and line.begins:
+        if i and line.first:
             lines.append(r"\midrule")
         cells = [LATEX[mark].format(escape(cell.text)) for cell, mark in line.cells]
         lines.append(" & ".join([*map(escape, line.names), *cells]) + r" \\")
@@ -90,7 +90,7 @@ def terminal(table: Table, width: int) -> rich.table.Table:
     """Lay a table out for a terminal: categories ruled off, and bare numbers if it is narrow."""
     if len(table.columns) * 7 + 20 > width:  # "54.3" and its frame; the file has all groups
         table = table.without(list(GROUPS)[1:])
-    # Rules tell categories apart without their names.
+    # Rules separate the categories; their names need not be printed.
     headings = [name for name in table.name_headings if name != "Category"]
     lines = [line._replace(names=line.names[-len(headings) :]) for line in table.lines()]
     texts = [[*line.names, *(cell.text for cell, _ in line.cells)] for line in lines]
@@ -103,7 +103,7 @@ def terminal(table: Table, width: int) -> rich.table.Table:
     for i, (names, cells, _) in enumerate(lines):
         numbers = [(cell.text if wide else cell.number, mark) for cell, mark in cells]
         marked = [SCREEN[mark].format(number) for number, mark in numbers]
-        ends = i + 1 < len(lines) and lines[i + 1].begins
+        ends = i + 1 < len(lines) and lines[i + 1].first
         screen.add_row(*map(escape_markup, names), *marked, end_section=ends)
     return screen
 

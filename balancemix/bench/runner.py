@@ -1,4 +1,4 @@
-"""Run a bench: check what is asked for, remember the plan, train what is missing under one bar."""
+"""Run a bench: check its data, store its plan, train the runs that are missing."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -18,37 +18,39 @@ UNITS = 1000  # of the bar, for an epoch of BCE
 
 
 def check_data(plan: BenchPlan) -> None:
-    """Refuse missing data once, rather than in every run."""
+    """Refuse missing data before any run starts."""
     for path in plan.data:
         if path not in BUILT_IN and not Path(path).expanduser().exists():
-            raise InputError(f"data {path!r} is not there; give it by --data")
+            raise InputError(f"data {path!r}: not found; name it with --data")
 
 
 def remember(out: Path, plan: BenchPlan) -> None:
-    """Store the plan, and refuse a directory of another one."""
+    """Store the plan in the bench's directory, which must not hold another plan's runs."""
     path = out / "bench.json"
     if path.exists():
         changed = grown(read_bench(str(path)).tree(), plan.tree())
         if changed:
-            raise InputError(f"{out}: holds another plan's runs ({changed}); give another --out")
+            raise InputError(
+                f"{out}: holds the runs of another plan ({changed}); use another --out"
+            )
     write_json(path, plan.tree())
 
 
 def train_missing(out: Path, chosen: Sequence[Job], at_once: int | None = None) -> dict[str, str]:
-    """Train the runs that have not ended, `at_once` at a time (one a core); return failures."""
+    """Train unfinished runs, `at_once` at a time (default: one per core); return failures."""
     missing = [job for job in chosen if not Run(out / "runs" / job.name).has("metrics")]
     if not missing:
         return {}
     tasks = [Task(job.name, job.plan.tree(), out / "runs" / job.name) for job in missing]
     costs = {job.name: _cost_left(out, job) for job in missing}
     with progress(f"{len(missing)} runs", sum(costs.values())) as bar:
-        shown = BenchProgress(out, costs, bar)
-        train_all(tasks, at_once or _cores(), shown)
-    return shown.failures
+        overall = BenchProgress(out, costs, bar)
+        train_all(tasks, at_once or _cores(), overall)
+    return overall.failures
 
 
 def grown(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """Describe what a plan changed of an older one; nothing if it only grew.
+    """Describe how a plan differs from an older one; "" if it only grew.
 
     >>> grown({"seeds": [0]}, {"seeds": [0, 1]}), grown({"seeds": [0, 2]}, {"seeds": [0]})
     ('', 'seeds: 2 is gone')
@@ -76,7 +78,7 @@ def grown(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
 
 
 def _cost_left(out: Path, job: Job) -> int:
-    """Estimate what a run will still cost; one that was started has logged its epochs."""
+    """Estimate the remaining cost of a run by the epochs in its log."""
     done = len(Run(out / "runs" / job.name).log)
     return round(UNITS * job.cost * max(1 - done / job.plan.train.epochs, 0)) + 1
 

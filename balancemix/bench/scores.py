@@ -1,4 +1,4 @@
-"""What a bench's runs came to, one line a run: tables, figures and pages all read these lines."""
+"""The results of a bench, one line for each run: tables, figures and pages all read these."""
 
 import math
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ GROUPS = {"All": "mAP", "Many": "mAP_many", "Medium": "mAP_medium", "Few": "mAP_
 
 @dataclass(frozen=True)
 class Result:
-    """A run that has ended: what it is of (`method` is the label of a row), and its metrics."""
+    """A finished run: what it trained (`method` is the label of a row), and its metrics."""
 
     method: str
     noise: str
@@ -36,12 +36,12 @@ class Result:
 
     @cached_property
     def log(self) -> list[dict[str, Any]]:
-        """The lines of its log, one an epoch."""
+        """The lines of its log, one for each epoch."""
         return Run(self.path).log
 
 
 class Results:
-    """The lines of a plan, in the order of its jobs; runs that have not ended have none."""
+    """The finished runs of a plan, in the order of its jobs."""
 
     def __init__(self, plan: BenchPlan, lines: Iterable[Result]) -> None:
         self.plan, self.lines = plan, list(lines)
@@ -50,11 +50,11 @@ class Results:
             self._by_cell.setdefault((line.method, line.noise, line.data), []).append(line)
 
     def of(self, method: str, noise: str, data: str) -> list[Result]:
-        """Return the lines of a method, one a seed."""
+        """Return the runs of a method, one for each seed."""
         return self._by_cell.get((method, noise, data), [])
 
     def groups(self, data: str) -> list[str]:
-        """List the groups that have classes, as far as runs tell; all of them before any run."""
+        """List the groups that have classes, by the finished runs; all groups if there are none."""
         lines = [line for line in self.lines if line.data == data]
         return [
             group
@@ -79,7 +79,7 @@ class Results:
         }
 
     def overall(self, method: str, data: str, when: When) -> Cell:
-        """Average the mAP over all noises, for the seeds that have ended under each of them."""
+        """Average the mAP over all noises, for the seeds that have finished under each of them."""
         noises = self.plan.noises
         scores: dict[int, list[float]] = {seed: [] for seed in self.plan.seeds}
         for line in (line for text in noises for line in self.of(method, text, data)):
@@ -93,13 +93,13 @@ class Results:
         return [mean(values) for values in zip(*logs, strict=False)]
 
     def selection(self, method: str, noise: str, data: str, share: float, key: str) -> Cell:
-        """Collect a share in percent of what was selected or re-labelled, after so many epochs."""
+        """Collect a selection quality in percent after `share` of the epochs."""
         logs = [line.log for line in self.of(method, noise, data)]
         epochs = [log[math.ceil(share * len(log)) - 1].get("selection", {}) for log in logs]
         return Cell.of(*(100 * epoch[key] for epoch in epochs if key in epoch))
 
     def selects(self, method: str, data: str) -> bool:
-        """Return whether a method doubts any label; most methods call all labels clean."""
+        """Return whether a method doubts any label; most take all labels as clean."""
         return any(
             epoch.get("selection", {}).get("clean_recall", 1) < 1
             for text in self.plan.noises
@@ -109,7 +109,7 @@ class Results:
 
 
 def read_results(plan: BenchPlan, runs: Path) -> Results:
-    """Read the metrics of every run that has ended."""
+    """Read the metrics of every finished run."""
     lines = []
     for job in jobs(plan):
         run = Run(runs / job.name)
@@ -121,7 +121,7 @@ def read_results(plan: BenchPlan, runs: Path) -> Results:
 
 
 def level(text: str) -> str:
-    """Write how strong a noise is, as a column is headed.
+    """Write the rate of a noise, as the heading of a column.
 
     >>> level("none"), level("mislabel:0.4"), level("flip:0.1,0.3"), level("single")
     ('0 %', '40 %', '10 / 30 %', 'Single')
@@ -135,7 +135,7 @@ def level(text: str) -> str:
 
 
 def heading(text: str) -> str:
-    """Write a noise as a column of all kinds of noise is headed.
+    """Write the kind and rate of a noise, as the heading of a column.
 
     >>> heading("none"), heading("flip:0.2"), heading("single")
     ('Clean', 'Flip 20 %', 'Single')

@@ -1,4 +1,4 @@
-"""A table before it is written: numbers with their errors, the best and second best, headings."""
+"""A table before it is rendered: numbers with standard errors, best and second best, headings."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ Mark = Literal["", "best", "second"]
 
 @dataclass(frozen=True)
 class Cell:
-    """A number with one value a seed; without any it is a dash. note: text after the number."""
+    """The values of a number, one for each seed; none is a dash. note: text after the number."""
 
     values: tuple[float, ...] = ()
     note: str = ""
@@ -29,7 +29,7 @@ class Cell:
 
     @property
     def error(self) -> float | None:
-        """The standard error of the mean, where there are several seeds.
+        """The standard error of the mean, if there are several seeds.
 
         >>> Cell((1.0, 3.0)).error
         1.0
@@ -67,20 +67,21 @@ class Row:
 
 
 class Line(NamedTuple):
-    """A row as it is written: its name, after its category's where the table has any, and its
-    marked cells. begins: whether it is the first of its category, and the only one to name it.
+    """A row as it is written: its category, if the table has any, its label, and its marked cells.
+
+    first: whether it is the first row of its category; only that one names the category.
     """
 
     names: list[str]
     cells: list[tuple[Cell, Mark]]
-    begins: bool
+    first: bool
 
 
 @dataclass(frozen=True)
 class Table:
-    """name: of its files. row_headings: over categories and labels. columns: (group, heading) of
-    each column; a group of several columns has one heading over them. marked: whether the
-    best of each column stands out. visible: also printed at the end of a bench.
+    """Rows of cells. name: of its files. row_headings: over categories and labels. columns: the
+    group and heading of each; a group of several columns has one heading over them. marked: whether
+    the best of each column stands out. visible: whether it is printed at the end of a bench.
     """
 
     name: str
@@ -100,30 +101,30 @@ class Table:
 
     @property
     def headings(self) -> list[str]:
-        """A heading of each column, with its group's where there are several."""
+        """The heading of each column, after its group's if there are several groups."""
         if len({group for group, _ in self.columns}) == 1:
             return [heading for _, heading in self.columns]
         return [f"{group} {heading}".strip() for group, heading in self.columns]
 
     @property
     def name_headings(self) -> Sequence[str]:
-        """The headings over the names of rows, without the categories' where there are none."""
+        """The headings over the names of rows, with the categories' if there are any."""
         return (
             self.row_headings if any(row.category for row in self.rows) else self.row_headings[1:]
         )
 
     def lines(self) -> list[Line]:
-        """Return the rows as every form of the table writes them."""
+        """Return the rows as every renderer writes them."""
         lines, before = list[Line](), None
         for row, marks in zip(self.rows, self.marks(), strict=True):
-            begins = row.category != before
-            names = [row.category if begins else "", row.label][-len(self.name_headings) :]
-            lines.append(Line(names, list(zip(row.cells, marks, strict=True)), begins))
+            first = row.category != before
+            names = [row.category if first else "", row.label][-len(self.name_headings) :]
+            lines.append(Line(names, list(zip(row.cells, marks, strict=True)), first))
             before = row.category
         return lines
 
     def marks(self) -> list[list[Mark]]:
-        """Find the best and second best of each column, by the numbers as written; equals share."""
+        """Mark the best and second best of each column, by the numbers as written, with ties."""
         marks: list[list[Mark]] = [[""] * len(self.columns) for _ in self.rows]
         if not self.marked or len(self.rows) < 2:
             return marks

@@ -25,17 +25,17 @@ PLAN is a TOML file, or one of the shipped plans, which --list shows:
   [[methods]]
   name = "balancemix"
   label = "BalanceMix w/o Min."
-  settings = { minority = false }    # of the method; others as set = ["train.lr=0.02"]
+  settings = { minority = false }    # of the method; others: set = ["train.lr=0.02"]
 
-Each run is a directory of `balancemix train` under OUT/runs, trained on one core. Ended runs are
-never repeated and killed ones go on from their last epoch: give the same command again. A plan may
-grow between two commands. Tables go to OUT/tables as Markdown, CSV and LaTeX.
+Each run is a directory of `balancemix train` under OUT/runs, trained on one core. Finished runs are
+not repeated, and killed ones resume from their last epoch: repeat the same command. A plan may grow
+between two commands. Tables go to OUT/tables as Markdown, CSV and LaTeX.
 
 examples:
   balancemix bench quick
   balancemix bench paper-tables --data features.npz --out bench/coco --jobs 2
   balancemix bench paper-tables --data features.npz --out bench/coco --only bce,balancemix
-  balancemix bench paper-tables --data features.npz --out bench/coco --tables   # what there is"""
+  balancemix bench paper-tables --data features.npz --out bench/coco --tables   # so far"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,9 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="DATA",
-        help="instead of the plan's, repeatable",
+        help="data, instead of the plan's; repeatable",
     )
-    parser.add_argument("--seeds", metavar="0,1,2", help="instead of the plan's")
+    parser.add_argument("--seeds", metavar="0,1,2", help="seeds, instead of the plan's")
     parser.add_argument(
         "--paper", metavar="TABLE", help="the paper's numbers to compare with: coco, voc, …"
     )
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """List the plans, or carry one out; 1 if a run failed."""
+    """List the plans, or run one; return 1 if a run failed."""
     if arguments.list:
         show_plans()
         return 0
@@ -111,7 +111,7 @@ def stopped(arguments: argparse.Namespace) -> str:
 
 
 def planned(arguments: argparse.Namespace) -> BenchPlan:
-    """Read the plan, with what the flags change."""
+    """Read the plan with the changes that the flags make."""
     from balancemix.bench.paper import paper_scores
     from balancemix.bench.plan import read_bench
     from balancemix.errors import InputError
@@ -122,13 +122,13 @@ def planned(arguments: argparse.Namespace) -> BenchPlan:
     try:
         seeds = [int(seed) for seed in arguments.seeds.split(",")] if arguments.seeds else []
     except ValueError:
-        raise InputError(f"--seeds {arguments.seeds}: write them as 0,1,2") from None
+        raise InputError(f"--seeds {arguments.seeds}: write whole numbers as 0,1,2") from None
     changes = {"data": arguments.data, "seeds": seeds, "paper": arguments.paper}
     plan = read_bench(arguments.plan, {key: value for key, value in changes.items() if value})
     if plan.paper:
-        paper_scores(plan.paper)  # a wrong name must not wait for the end of the runs
+        paper_scores(plan.paper)  # refuse a wrong name now, not after the last run
     if not plan.data:
-        raise InputError(f"{arguments.plan} names no data; give it by --data")
+        raise InputError(f"{arguments.plan} names no data; name it with --data")
     return plan
 
 

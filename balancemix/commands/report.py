@@ -1,13 +1,13 @@
-"""`balancemix report`: one page on a run, or on a benchmark of many."""
+"""`balancemix report`: a page about a run, or about a benchmark of many."""
 
 import argparse
 from pathlib import Path
 
 DESCRIPTION = """\
-write a page on a run or a benchmark: plan, curves, classes, mixtures, findings
+write a page about a run or a benchmark: plan, curves, classes, mixtures, findings
 
-The page is one HTML file that opens anywhere, without a network. --figures also stores each of its
-figures as SVG and PNG.
+The page is one HTML file that needs no network. --figures also stores each of its figures as SVG
+and PNG.
 
 examples:
   balancemix report runs/photos --open
@@ -17,23 +17,29 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument(
-        "directory", type=Path, metavar="RUN|BENCH", help="a directory of `train` or of a benchmark"
+        "directory",
+        type=Path,
+        metavar="RUN|BENCH",
+        help="a directory that `train` or `bench` wrote",
     )
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="page to write (default report.html in it)"
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="page to write (default: report.html in that directory)",
     )
     parser.add_argument("--figures", type=Path, metavar="FOLDER", help="also write SVGs and PNGs")
-    parser.add_argument("--open", action="store_true", help="show it in a browser")
+    parser.add_argument("--open", action="store_true", help="open it in a browser")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Read, draw, write."""
+    """Read the run or bench, and write its page."""
     from balancemix.errors import InputError
     from balancemix.files import write_text
 
     folder, out = arguments.directory, arguments.out or arguments.directory / "report.html"
     if not folder.is_dir():
-        raise InputError(f"{folder}: is no directory; name one of `train` or of a benchmark")
+        raise InputError(f"{folder}: is not a directory; name one that `train` or `bench` wrote")
     if out.is_dir():
         raise InputError(f"--out {out}: is a directory; name the page to write, e.g. report.html")
     if (folder / "bench.json").is_file():

@@ -1,4 +1,4 @@
-"""Tables for people: what the commands print when they are not asked for JSON."""
+"""What commands print for people, where they do not print JSON."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def scores(metrics: Mapping[str, Any]) -> dict[str, str]:
 
 
 def show_training(run: Run, experiment: Experiment, metrics: Mapping[str, Any]) -> None:
-    """Print how a training ended and what one may do next."""
+    """Print the scores of a training and what to do next."""
     out, plan = console(), experiment.plan
     seconds = f"{metrics['seconds_per_epoch']:.1f} s"
     row = {"method": plan.tree()["method"]["name"], **scores(metrics), "an epoch": seconds}
@@ -66,14 +66,14 @@ def show_training(run: Run, experiment: Experiment, metrics: Mapping[str, Any]) 
 
 
 def judgement(line: Mapping[str, Any]) -> str:
-    """Describe what a pilot found of the labels on rows it had not seen, and what followed.
+    """Describe what a pilot measured on rows that it had not seen, and what follows from it.
 
     >>> line = {"positives": 490, "wrong": 0.06, "missing": 5.4, "error": 0.02, "epsilon": 0.975}
     >>> judgement({**line, "trust_positives": 1.0, "warmup": 6.0})[-40:]
     'es are trusted, epsilon 0.975, warm-up 6'
     """
     trust = "trusted" if line["trust_positives"] else "doubted like all labels"
-    warm = f", warm-up {line['warmup']:g}" if "warmup" in line else ""  # runs of before lack it
+    warm = f", warm-up {line['warmup']:g}" if "warmup" in line else ""  # older runs have none
     return (
         f"labels: by {line['positives']:,} positives of rows that a pilot had not seen, "
         f"about {line['wrong']:.0%} (± {line['error']:.0%}) of the given ones look wrong, "
@@ -83,7 +83,7 @@ def judgement(line: Mapping[str, Any]) -> str:
 
 
 def show_findings(findings: Findings, summary: Mapping[str, Any], most: int = 15) -> None:
-    """Print the worst findings and how good all are."""
+    """Print the worst findings, and how good all of them are."""
     out = console()
     header = ("image", "class", "problem", "suspicion", "P(clean)", "confidence")
     lines = findings[:most].lines()

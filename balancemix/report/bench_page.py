@@ -1,4 +1,4 @@
-"""The page of a bench: its tables, pentagons, and the curves of each data and noise."""
+"""The page of a bench: its tables, pentagons, and the curves of each data set and noise."""
 
 import json
 import shlex
@@ -17,17 +17,17 @@ from balancemix.report.figures.pentagon import pentagons
 from balancemix.report.figures.style import Line, colours
 from balancemix.report.page import Drawing, Page
 
-FEW = 8  # curves that colours tell apart
-COLOURED = 6  # of more than that
+FEW = 8  # curves that still have distinct colours
+COLOURED = 6  # curves with a colour where there are more than FEW
 
 
 def make_page(path: Path) -> Page:
-    """Draw the figures and collect the tables; bench.html has the text around them."""
+    """Draw the figures and collect the tables; the text around them is in bench.html."""
     results = read(path)
     plan = results.plan
     counted = {"method": len(plan.methods), "noise": len(plan.noises), "seed": len(plan.seeds)}
     facts = {
-        "ended": len({line.path for line in results.lines}),
+        "finished": len({line.path for line in results.lines}),
         "counts": [f"{count} {name}{'s' * (count != 1)}" for name, count in counted.items()],
         "data": [data_slug(data) for data in plan.data],
         "tables": sorted(make_tables(results), key=lambda table: not table.visible),
@@ -40,35 +40,35 @@ def make_page(path: Path) -> Page:
 
 
 def read(path: Path) -> Results:
-    """Read what has ended of a bench, by the plan that is stored beside its runs."""
+    """Read the finished runs of a bench by the plan in its bench.json."""
     results = read_results(read_bench(str(path / "bench.json")), path / "runs")
     if not results.lines:
-        raise InputError(f"{path / 'runs'}: holds no run that has ended; nothing to report on")
+        raise InputError(f"{path / 'runs'}: holds no finished run; run `balancemix bench` first")
     return results
 
 
 def ranked(results: Results) -> Iterator[Drawing]:
-    """Draw the pentagons of all data together, where there is enough to rank."""
+    """Draw the pentagons over all data sets, if there is enough to rank."""
     plan = results.plan
     ranks = rank_perspectives([results.means(data) for data in plan.data], plan.noises)
-    seen = next(iter(ranks.values()), {})
-    if len(ranks) < 2 or len(seen) < 3:
+    ranked_from = next(iter(ranks.values()), {})
+    if len(ranks) < 2 or len(ranked_from) < 3:
         return
     caption = (
-        f"Ranks of the {len(ranks)} methods that have run under every noise (1 is best, at the "
-        "rim), with the share of the whole pentagon that they span; few-shot classes without noise "
-        "are “Imbal.”."
+        f"Ranks of the {len(ranks)} methods that ran under every noise (1 is best, at the "
+        "rim), with the share of the whole pentagon that they cover; “Imbal.” is the few-shot "
+        "classes without noise."
     )
     if len(plan.data) > 1:
-        caption += " Those of each data are added up and ranked again."
-    lacking = [place for place in FIVE if place not in seen]
-    if lacking:
-        caption += f" Not in the plan: {', '.join(lacking)}."
+        caption += " The ranks on each data set are added up and ranked again."
+    missing = [name for name in FIVE if name not in ranked_from]
+    if missing:
+        caption += f" Not in the plan: {', '.join(missing)}."
     yield Drawing("pentagons", pentagons(ranks), caption)
 
 
 def learned(results: Results) -> Iterator[Drawing]:
-    """Draw the curves of each data and noise."""
+    """Draw the curves of each data set and noise."""
     plan = results.plan
     held_out = plan.settings.get("data", {}).get("score") == "held-out"
     scored = "held-out training" if held_out else "test"
@@ -113,7 +113,7 @@ def notable_methods(rows: Sequence[Variant], curves: Mapping[str, Sequence[float
 
 
 def row_lines(rows: Sequence[Variant]) -> dict[str, Line]:
-    """Give each row its line; a method that has one row alone, the colour that it always has."""
+    """Choose the line of each row; a method with a single row keeps its usual colour."""
     names = [row.name for row in rows]
     keys = [row.name if names.count(row.name) == 1 else row.label for row in rows]
     lines = colours(keys)
@@ -121,12 +121,12 @@ def row_lines(rows: Sequence[Variant]) -> dict[str, Line]:
 
 
 def _runs(results: Results) -> list[dict[str, Any]]:
-    """List all runs of the plan; those that have not ended lack their numbers."""
-    ended = {line.path.name: line.metrics for line in results.lines}
+    """List all runs of the plan, the unfinished ones without numbers."""
+    finished = {line.path.name: line.metrics for line in results.lines}
     nothing = dict.fromkeys(headline(results.lines[0].metrics))
     records = []
     for job in distinct(jobs(results.plan)):
-        metrics = ended.get(job.name)
+        metrics = finished.get(job.name)
         records.append(
             {
                 "run": job.name,

@@ -1,4 +1,4 @@
-"""The demo's page: curves of two methods, and the rows whose labels were found wrong."""
+"""The demo's page: curves of two methods, and rows with labels that are wrong."""
 
 import base64
 import io
@@ -18,8 +18,8 @@ def make_page(summaries: Mapping[str, Summary], rows: Rows, commands: Sequence[s
     last = list(summaries.values())[-1]
     curves = {name: [line["mAP"] for line in each.log] for name, each in summaries.items()}
     why = (
-        "Plain training learns the right labels first and the wrong ones after: its score falls. "
-        "BalanceMix doubts labels whose loss stays high, and keeps what it has learned."
+        "Plain training learns the right labels first and then the wrong ones: its score falls. "
+        "BalanceMix doubts labels with a loss that stays high, and keeps what it has learned."
     )
     last_map = [summary.metrics["last"]["mAP"] for summary in summaries.values()]
     facts = {
@@ -36,7 +36,7 @@ def make_page(summaries: Mapping[str, Summary], rows: Rows, commands: Sequence[s
 
 
 def cards(rows: Rows, findings: Findings, most: int = 24) -> list[dict[str, Any]]:
-    """Show the rows with the worst findings, each with its labels and what is wrong with them."""
+    """Describe the rows with the worst findings: picture, labels, and what is wrong with them."""
     problems: dict[int, dict[int, str]] = {}
     for finding in findings:
         if finding.row in problems or len(problems) < most:
@@ -59,7 +59,7 @@ def _card(rows: Rows, row: int, problems: Mapping[int, str]) -> dict[str, Any]:
 
 
 def _data_uri(rows: Rows, row: int) -> str:
-    """Return a row's picture as a data URI, or nothing where it has none."""
+    """Return a row's picture as a data URI, or "" if it has none."""
     image, data = rows.picture(row), io.BytesIO()
     if image is None:
         return ""

@@ -1,4 +1,4 @@
-"""A page: a template, the figures in it and what else it shows, made into one HTML file."""
+"""A page: a template, its figures and its other facts, rendered into one HTML file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Page:
-    """What the template `kind`.html shows: a title, figures in their order, and other facts."""
+    """What the template `kind`.html shows: a title, figures in order, and other facts."""
 
     kind: str
     title: str
@@ -63,7 +63,7 @@ class Page:
 
 @cache
 def environment() -> Environment:
-    """Make what renders the templates: it escapes all text, and refuses names without a value."""
+    """Set up Jinja: all text is escaped, and a name without a value is an error."""
     made = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
@@ -81,7 +81,7 @@ def _empty(cell: object) -> bool:
 
 
 def _exact(cell: object) -> str | None:
-    """Write what a cell is sorted by, where that is not its text."""
+    """Write what a cell is sorted by, if that is not its text."""
     if _empty(cell):
         return ""
     return f"{cell:.6g}" if isinstance(cell, float | int) else None

@@ -16,28 +16,28 @@ SIDES = {1: "positive", 0: "negative"}
 
 RATES = {  # of noise.json, and what they are rates of
     "wrong": "wrong labels, of all",
-    "false_positives": "wrong ones of the given positives",
-    "false_negatives": "wrong ones of the given negatives",
+    "false_positives": "wrong labels, of the given positives",
+    "false_negatives": "wrong labels, of the given negatives",
     "lost_positives": "true positives that are not given",
     "flipped_negatives": "true negatives that are given as positives",
 }
 
 QUALITY = {
-    "clean_precision": "of labels called clean, are right",
-    "clean_recall": "of right labels, are called clean",
-    "relabel_proportion": "of all labels, are re-labelled",
-    "relabel_accuracy": "of re-labelled ones, are right then",
-    "flip_proportion": "of all labels, are flipped",
-    "flip_accuracy": "of flipped ones, are right then",
-    "ambiguous_proportion": "of all labels, stay in doubt",
-    "target_accuracy": "of all targets, are right",
+    "clean_precision": "labels called clean that are right",
+    "clean_recall": "right labels that are called clean",
+    "relabel_proportion": "labels that are re-labelled",
+    "relabel_accuracy": "re-labelled labels that are then right",
+    "flip_proportion": "labels that are flipped",
+    "flip_accuracy": "flipped labels that are then right",
+    "ambiguous_proportion": "labels that stay in doubt",
+    "target_accuracy": "targets that are right",
 }
 
 Record = dict[str, Any]  # a row of a table by its header
 
 
 def make_page(summary: Summary) -> Page:
-    """Draw the figures and collect the rows of the tables; run.html has the text around them."""
+    """Draw the figures and collect the tables; the text around them is in run.html."""
     notable = {k: summary.classes[k] for k in summary.notable_classes()}
     losses = {(k, side): _losses(summary, k, side) for k in notable for side in SIDES}
     rates = summary.noise.get("measured") or summary.noise.get("realised", {})  # older runs
@@ -64,11 +64,11 @@ def make_page(summary: Summary) -> Page:
 
 
 def _drawings(summary: Summary) -> Iterator[Drawing]:
-    whose = "given" if summary.truth is None else "true"
+    kind = "given" if summary.truth is None else "true"
     yield Drawing(
         "distribution",
         classes.distribution(summary.counts.numpy(), summary.groups, summary.classes),
-        f"How often each class occurs in training ({whose} labels), and the class groups.",
+        f"How often each class occurs in training ({kind} labels), and the class groups.",
     )
     keys = {"all": "mAP", **{name: f"mAP_{name}" for name in NAMES}}
     lines = {
@@ -86,7 +86,7 @@ def _drawings(summary: Summary) -> Iterator[Drawing]:
             "upsampling",
             curves.upsampling(summary.log),
             "How many times as often as at random the minority sampler draws the positives of "
-            "each class group, and from how many rows it really draws.",
+            "each class group, and how many rows it effectively draws from.",
         )
     ap, scored_on = summary.ap
     present, absent = (each.numpy() for each in summary.class_confidence)
@@ -120,7 +120,7 @@ def _results(metrics: dict[str, Any]) -> Record:
 
 
 def _plan(summary: Summary) -> dict[str, list[Record]]:
-    """List the settings of each section; a setting outside any section is its own."""
+    """List the settings of each section; one outside all sections is listed under its name."""
     sections = {}
     for name, content in summary.plan.tree().items():
         settings = content if isinstance(content, dict) else {name: content}
@@ -149,11 +149,11 @@ def _classes(summary: Summary) -> list[Record]:
 
 
 def _mixtures_used(summary: Summary) -> str:
-    """Explain where the mixtures had no part in training."""
+    """Explain that training did not use the mixtures, or not all of them."""
     if table_clean(summary.clean) is None:
-        return f"They are drawn for comparison: {summary.method} did not use any."
+        return f"They are drawn for comparison only: {summary.method} does not use mixtures."
     if bool((summary.clean[summary.given > 0] == 1).all()):
-        return "The given positives were trusted: their mixtures are drawn, but were not used."
+        return "The given positives were trusted: their mixtures are drawn but were not used."
     return ""
 
 
@@ -189,7 +189,7 @@ def _findings(summary: Summary, most: int = 30) -> list[Record]:
 
 
 def _file_names(names: list[str]) -> list[str]:
-    """Write names as files have them, numbered where two would be the same.
+    """Write names as file names, numbered if two would be the same.
 
     >>> _file_names(["red cup", "red/cup", "sky"])
     ['red-cup-0', 'red-cup-1', 'sky']

@@ -1,4 +1,4 @@
-"""What a report says of a finished run: its files read once, and what follows from them."""
+"""A summary of a finished run: its files, read once, and what a report derives from them."""
 
 import shlex
 from functools import cached_property
@@ -19,7 +19,7 @@ from balancemix.run import Run
 class Summary:
     """A run's files as tensors, and what is derived from them on first use.
 
-    `truth` is None where no noise was added, and `noise` is then empty.
+    Without added noise, `truth` is None and `noise` is empty.
     """
 
     def __init__(self, run: Run) -> None:
@@ -36,7 +36,7 @@ class Summary:
 
     @cached_property
     def counts(self) -> Tensor:
-        """Positives of each class in training, true ones where they are known."""
+        """Positives of each class in training: true ones if they are known."""
         return class_counts(self.given if self.truth is None else self.truth)
 
     @cached_property
@@ -47,7 +47,7 @@ class Summary:
 
     @cached_property
     def ap(self) -> tuple[Tensor, str]:
-        """AP of each class in percent, and of which rows.
+        """AP of each class in percent, and which rows it was measured on.
 
         Older runs without a per-class file only have their confidence on the training rows.
         """
@@ -73,7 +73,7 @@ class Summary:
 
     @cached_property
     def mixtures(self) -> Mixtures:
-        """The two mixtures of each class, fitted by the method's settings where it has them."""
+        """The two mixtures of each class, fitted by the method's settings if it has any."""
         method = self.plan.method
         return fit_mixtures(
             self.given,
@@ -90,7 +90,7 @@ class Summary:
 
     @cached_property
     def quality(self) -> dict[str, float]:
-        """How good the findings are by the truth; nothing where it is not known."""
+        """How good the findings are by the truth; empty if it is not known."""
         return {} if self.truth is None else self.findings.score(self.truth)
 
     @cached_property
@@ -101,8 +101,9 @@ class Summary:
         return counts
 
     def notable_classes(self, most: int = 6) -> list[int]:
-        """Choose classes to look at: the commonest and the rarest that can be judged, the best
-        and the worst AP, then those with most findings.
+        """Choose classes to look at, among those with enough labels to judge.
+
+        First the commonest, the rarest, the best and the worst, then those with most findings.
         """
         enough = int(getattr(self.plan.method, "fewest", 10))
         able = [k for k in range(len(self.classes)) if int(self.given[:, k].sum()) >= enough]
@@ -119,14 +120,14 @@ class Summary:
         return list(dict.fromkeys([*ends, *rest]))[:most]
 
     def changed(self) -> dict[str, Any]:
-        """List the settings that are not at their defaults."""
+        """List the settings that differ from their defaults."""
         default = flat(Plan.from_tree({"method": {"name": self.method}}).tree())
         settings = flat(self.plan.tree())
         return {key: value for key, value in settings.items() if value != default.get(key)}
 
     def commands(self) -> list[str]:
         """List the command that repeats the run, and those that read it."""
-        place = str(self.run.path)
+        folder = str(self.run.path)
         call = ["balancemix", "train", self.plan.data.path, "--method", self.method]
         for key, value in self.changed().items():
             flag = {"noise": "--noise", "seed": "--seed", "train.epochs": "--epochs"}.get(key)
@@ -134,5 +135,5 @@ class Summary:
             if key != "data.path":
                 call += [flag, word] if flag else ["--set", f"{key}={word}"]
         verbs = ("evaluate", "audit", "export", "report")
-        more = [["balancemix", verb, place] for verb in verbs]
-        return [shlex.join(words) for words in ([*call, "--out", place], *more)]
+        more = [["balancemix", verb, folder] for verb in verbs]
+        return [shlex.join(words) for words in ([*call, "--out", folder], *more)]

@@ -173,12 +173,12 @@ def test_settings_reach_their_runs_and_no_others():
         ({"noises": ["flop:0.1"]}, "unknown kind 'flop'; did you mean 'flip'?"),
         ({"noises": "none"}, "noises must be a list, it is 'none'"),
         ({"seeds": ["0"]}, r"seeds\[0\] must be a whole number"),
-        ({"seeds": [1, 1]}, "seeds must differ: 1 is there twice"),
-        ({"data": ["a/x.npz", "b/x.npz"]}, "names of data must differ: x is there twice"),
+        ({"seeds": [1, 1]}, "seeds must differ: 1 is listed twice"),
+        ({"data": ["a/x.npz", "b/x.npz"]}, "names of data must differ: x is listed twice"),
         ({"methods": []}, r"no \[\[methods\]\] to compare"),
         ({"methods": [{"nam": "bce"}]}, r"methods\[0\].nam; did you mean 'name'"),
         ({"methods": [{"label": "BCE"}]}, r"methods\[0\]: name the method"),
-        ({"methods": [{"name": "bce"}, {"name": "bce"}]}, "bce is there twice"),
+        ({"methods": [{"name": "bce"}, {"name": "bce"}]}, "bce is listed twice"),
         ({"methods": [{"name": "bce", "noises": ["single"]}]}, "'single' is not planned"),
         ({"methods": [{"name": "bce", "over": "BCE"}]}, "over = 'BCE'; "),
         ({"settings": {"seed": 3}}, "settings.seed is filled in for each run"),
@@ -239,7 +239,7 @@ def test_nothing_is_repeated_and_another_plan_is_refused(whole, capsys):
     other.write_text((whole / "plan.toml").read_text().replace("minority = false, ", ""))
     assert main(["bench", str(other), "--out", str(whole / "out")]) == 2
     said = capsys.readouterr().err
-    assert "holds another plan's runs (BalanceMix w/o Min.: settings was " in said
+    assert "holds the runs of another plan (BalanceMix w/o Min.: settings was " in said
     assert json.loads((whole / "out" / "bench.json").read_text())["seeds"] == [0]
 
 
@@ -309,12 +309,15 @@ def test_killed_in_the_middle_it_ends_with_the_same_tables(whole, tmp_path, blow
     [
         ([], "name a PLAN"),
         (["quik"], "did you mean 'quick'?"),
-        (["paper-tables"], "paper-tables names no data; give it by --data"),
-        (["paper-tables", "--data", "no.npz"], "data 'no.npz' is not there"),
-        (["plan.toml", "--seeds", "a"], "--seeds a: write them as 0,1,2"),
+        (["paper-tables"], "paper-tables names no data; name it with --data"),
+        (["paper-tables", "--data", "no.npz"], "data 'no.npz': not found"),
+        (["plan.toml", "--seeds", "a"], "--seeds a: write whole numbers as 0,1,2"),
         (["plan.toml", "--paper", "cooc"], "paper = 'cooc': no such table; did you mean 'coco'?"),
         (["plan.toml", "--jobs", "0"], "--jobs must be at least 1"),
-        (["plan.toml", "--only", "bec"], "--only bec: no such method here; did you mean 'bce'?"),
+        (
+            ["plan.toml", "--only", "bec"],
+            "--only bec: no such method in the plan; did you mean 'bce'?",
+        ),
     ],
 )
 def test_wrong_arguments_are_refused_and_leave_nothing(tmp_path, monkeypatch, argv, said, capsys):

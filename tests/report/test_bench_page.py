@@ -15,7 +15,7 @@ from tests.page import Page, planned
 
 @pytest.fixture(scope="module")
 def wide(tmp_path_factory) -> Path:
-    """Pretend a bench of ten methods on two data, of which all runs but two have ended."""
+    """Pretend a bench of ten methods on two data, with all runs finished but two."""
     folder = tmp_path_factory.mktemp("bench")
     labels = ["BCE <Loss>", "BCE + Mixup", *(f"Focal {k}" for k in range(7)), "BalanceMix"]
     names = ["bce", "mixup", *["focal"] * 7, "balancemix"]
@@ -104,8 +104,8 @@ def test_of_many_curves_the_first_the_last_and_the_best_are_coloured(wide, text)
     assert "In grey: Focal" in text
 
 
-def test_what_has_not_ended_is_counted_and_a_dash(text):
-    assert "238 of 240 runs have ended: 10 methods, 4 noises, 3 seeds; data a, b." in text
+def test_unfinished_runs_are_counted_and_a_dash(text):
+    assert "238 of 240 runs have finished: 10 methods, 4 noises, 3 seeds; data a, b." in text
     runs = {line[0]: line for line in Page(text).tables["Runs"]}
     assert len(runs) == 1 + 240
     assert runs["bce-mixup-single-2-b"][1:] == ["BCE + Mixup", "single", "2", *["–"] * 6]

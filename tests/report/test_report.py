@@ -121,7 +121,7 @@ def test_the_page_of_a_benchmark(benchmark, capsys):
     assert page.headings == ["Tables", "Ranks", "Learning", "Runs", "Settings", "Commands"]
     assert page.loaded == []
     assert page.tags.count("svg") == 1 + 3
-    assert "7 of 12 runs have ended: 2 methods, 3 noises, 2 seeds; data tiny." in text
+    assert "7 of 12 runs have finished: 2 methods, 3 noises, 2 seeds; data tiny." in text
     assert "Not in the plan: Rand. Flip." in text
     assert len(page.tables["Runs"]) == 1 + 12
     assert f"--seeds 0,1 --out {benchmark}" in text
@@ -134,10 +134,10 @@ def test_what_cannot_be_reported_on_is_said_in_a_line(run, tmp_path, capsys):
         folder.mkdir()
         (folder / "bench.json").write_text(json.dumps(tree))
     for call, line in (
-        ([tmp_path / "absent"], "is no directory"),
+        ([tmp_path / "absent"], "is not a directory"),
         ([run.parent], "holds no run"),
         ([empty], "bench.json: settings: no [[methods]] to compare"),
-        ([idle], "holds no run that has ended"),
+        ([idle], "holds no finished run"),
         ([run, "--out", tmp_path], "name the page to write"),
     ):
         capsys.readouterr()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# As many names as still can be read side by side.
+# How many names can be read side by side.
 _MOST_NAMES = 26
 
 
@@ -24,7 +24,7 @@ def distribution(
 ) -> Figure:
     """Draw the positives of each class as bars, the commonest first, coloured by group.
 
-    Where there are too many classes to name, the first of each group and the last of all are.
+    With too many classes to name, only the first of each group and the last of all are named.
     """
     number = np.asarray(counts, dtype=float)
     order = [
@@ -40,20 +40,20 @@ def distribution(
     most = max(number.max(initial=1.0), 2.0)
     axes.set_ylim(least / 2, most * (1.6 if every else 3.5))
     axes.set_xlim(-0.7, len(order) - 0.3)
-    begin = 0
+    start = 0
     for name, members in groups.items():
-        if begin and len(members):
-            axes.axvline(begin - 0.5, color=style.INK, lw=1, ls="--")
+        if start and len(members):
+            axes.axvline(start - 0.5, color=style.INK, lw=1, ls="--")
         if len(members):
-            middle = begin + (len(members) - 1) / 2
+            middle = start + (len(members) - 1) / 2
             axes.annotate(
                 f"{name}-shot: {len(members)}", (middle, 1.0),
                 xycoords=axes.get_xaxis_transform(), xytext=(0, 4), textcoords="offset points",
                 ha="center", color=style.GROUPS.get(name, style.INK),
             )  # fmt: skip
             if not every:
-                _name(axes, classes[order[begin]], begin, number[order[begin]], 3)
-        begin += len(members)
+                _name(axes, classes[order[start]], start, number[order[start]], 3)
+        start += len(members)
     if every:
         names = [classes[k] for k in order]
         axes.set_xticks(range(len(order)), names, rotation=90 if len(order) > 6 else 0)

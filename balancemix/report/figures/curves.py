@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 def learning(
     curves: Mapping[str, Sequence[float]], lines: Mapping[str, style.Line] | None = None
 ) -> Figure:
-    """Draw mAP after each epoch, a curve a name, with a ring on the best and a dot on the
-    last; both numbers stand beside it.
+    """Draw mAP after each epoch, a curve for each name, with a ring at the best and a dot at the
+    last epoch, and both numbers beside the curve.
 
-    `lines` gives names the colour and dash that they have in other figures too; a name that is
-    not in it is one of the others, thin and grey.
+    `lines` gives names the colour and dash that they have in other figures; curves of other names
+    are thin and grey.
     """
     from matplotlib.lines import Line2D
 
@@ -96,20 +96,20 @@ def _name(
 def upsampling(lines: Sequence[Mapping[str, Any]]) -> Figure:
     """Draw how often the minority sampler draws each class group, from the lines of a log.
 
-    Below it, how many rows it really draws from: Kish's effective share, 100 % where odds are
-    uniform.
+    Below that, how many rows it effectively draws from: Kish's effective share, 100 % for uniform
+    odds.
     """
     figure, (above, below) = style.figure(
         3.7, 2, 1, sharex=True, gridspec_kw={"height_ratios": (5, 2)}
     )
-    seen = [line for line in lines if any(f"upsampling_{name}" in line for name in NAMES)]
-    epochs = [line["epoch"] for line in seen]
+    sampled = [line for line in lines if any(f"upsampling_{name}" in line for name in NAMES)]
+    epochs = [line["epoch"] for line in sampled]
     for name in NAMES:
-        factor = [line.get(f"upsampling_{name}", math.nan) for line in seen]
+        factor = [line.get(f"upsampling_{name}", math.nan) for line in sampled]
         above.plot(epochs, factor, color=style.GROUPS[name], label=f"{name}-shot")
     above.axhline(1, color=style.FAINT, lw=1, ls="--", label="at random")
     above.set_ylabel("times as often\nas at random")
-    rows = [100 * line.get("effective_rows", math.nan) for line in seen]
+    rows = [100 * line.get("effective_rows", math.nan) for line in sampled]
     below.plot(epochs, rows, color=style.INK)
     below.set_ylabel("effective\nrows, %")
     below.set_xlabel("epoch")

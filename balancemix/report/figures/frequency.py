@@ -1,4 +1,4 @@
-"""Fig. 3 and App. B: AP and confidence by class frequency, and how well they go together."""
+"""Fig. 3 and App. B: AP and confidence by class frequency, and how they correlate."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def by_frequency(
 
 
 def tenths(counts: Numbers, parts: int = 10) -> list[npt.NDArray[np.int64]]:
-    """Part the classes that occur into ten groups, the commonest first.
+    """Split the classes that occur into ten groups, the commonest first.
 
     >>> [part.tolist() for part in tenths(np.array([5.0, 9.0, 0.0, 7.0]), 2)]
     [[1, 3], [0]]
@@ -84,7 +84,7 @@ def tenths(counts: Numbers, parts: int = 10) -> list[npt.NDArray[np.int64]]:
 
 
 def pearson(a: Sequence[float], b: Sequence[float]) -> float:
-    """Correlate two rows of numbers; NaN where one of them is constant.
+    """Correlate two rows of numbers; NaN if one of them is constant.
 
     >>> pearson([1, 2, 3], [2, 4, 6.0]), pearson([1, 2, 3], [1, 1, 1])
     (1.0, nan)
@@ -107,7 +107,7 @@ def _means_name(counts: Numbers) -> str:
 
 
 def _shade(panels: tuple[Axes, Axes], counts: Numbers, groups: Mapping[str, Sequence[int]]) -> None:
-    """Tint the reach of each group and name it, between the counts where one ends."""
+    """Tint the range of counts of each group, and name it."""
     known = {name: counts[list(members)] for name, members in groups.items()}
     known = {name: sizes[sizes > 0] for name, sizes in known.items() if (sizes > 0).any()}
     names = list(known)

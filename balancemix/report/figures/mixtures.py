@@ -1,4 +1,4 @@
-"""Eqs. 6–8: the losses of one class and side, and the two Gaussians that tell them apart."""
+"""Eqs. 6–8: the losses of one class and side, and the two Gaussians fitted to them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Numbers = npt.NDArray[np.float64]
 _BINS = 48
 _WHY = {
     Guard.FEW: "too few labels to judge: all count as clean",
-    Guard.CONSTANT: "all losses alike: all count as clean",
+    Guard.CONSTANT: "all losses are equal: all count as clean",
     Guard.EMPTY: "one component is empty: all count as clean",
-    Guard.OVERLAPPING: "two components that are one: all count as clean",
+    Guard.OVERLAPPING: "the components overlap: all count as clean",
 }
 
 
@@ -36,9 +36,9 @@ def loss_histogram(
 ) -> Figure:
     """Draw the losses of class `column` given as negatives (side 0) or positives (side 1).
 
-    `losses` are that side's alone. Where `wrong` says which of these labels are, they have a colour
-    of their own. Bins are of equal width in log loss; the curves are the labels that each Gaussian
-    expects in them. The count's axis is a square root, on which few and many can both be seen.
+    `losses` are those of that side; `wrong` marks the wrong labels among them, which get a second
+    colour. Bins have equal width in log loss, and the curves show how many labels each Gaussian
+    expects in them. The axis of counts is a square root, so that few and many are both visible.
     """
     values = np.asarray(losses, dtype=np.float64)
     edges = _edges(values)
@@ -91,20 +91,20 @@ def loss_histogram(
 def boundary(mixtures: Mixtures, column: int, side: int, edges: Numbers) -> float | None:
     """Find the loss at which P(clean) falls below a half, if it does within `edges`."""
     only = [column]
-    alone = Mixtures(
+    single = Mixtures(
         mixtures.share[:, only],
         mixtures.mean[:, only],
         mixtures.variance[:, only],
         mixtures.guard[:, only],
     )
     grid = torch.logspace(math.log10(edges[0]), math.log10(edges[-1]), 2000, dtype=torch.float64)
-    clean = alone.posterior(torch.full((len(grid), 1), side), grid[:, None])[:, 0]
+    clean = single.posterior(torch.full((len(grid), 1), side), grid[:, None])[:, 0]
     noisy = (clean < 0.5).nonzero().flatten()
     return float(grid[noisy[0]]) if len(noisy) and int(noisy[0]) > 0 else None
 
 
 def _edges(values: Numbers) -> Numbers:
-    """Make bins of equal width in log loss; what is below a millionth is held there."""
+    """Make bins of equal width in log loss; losses below a millionth go into the first."""
     low = max(float(values.min(initial=1.0)), 1e-6)
     high = max(float(values.max(initial=0.0)) * 1.02, low * 10)
     # Two powers of ten at least, or the axis has too few marks to be read.
@@ -129,7 +129,7 @@ def _root(values: Numbers) -> Numbers:
 
 
 def _ticks(highest: float) -> list[int]:
-    """Choose counts that lie well apart on a square-root axis."""
+    """Choose counts that are well apart on a square-root axis."""
     every = [scale * digit for scale in (1, 10, 100, 1000, 10_000, 100_000) for digit in (1, 2, 5)]
     ticks = [0]
     for count in (count for count in every if count <= highest * 1.05):

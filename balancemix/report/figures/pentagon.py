@@ -17,7 +17,7 @@ Ranks = Mapping[str, Mapping[str, float]]
 
 @style.styled
 def pentagons(ranks: Ranks, columns: int = 3) -> Figure:
-    """Draw one pentagon a method, the largest first, from {method: {perspective: rank}}."""
+    """Draw a pentagon for each method, the largest first, from {method: {perspective: rank}}."""
     methods = len(ranks)
     sizes = {name: area(list(each.values()), methods) for name, each in ranks.items()}
     order = sorted(sizes, key=lambda name: -sizes[name])
@@ -33,7 +33,7 @@ def pentagons(ranks: Ranks, columns: int = 3) -> Figure:
         colour = style.BLUE if sizes[name] == best else style.FAINT
         _grid(axes, {place: f"{place}\n#{rank:g}" for place, rank in ranks[name].items()}, methods)
         _outline(axes, ranks[name], methods, colour)
-        # Above it, not in it: a small pentagon would vanish behind its own area.
+        # Above the pentagon: inside, the text would hide a small one.
         title = f"{name}  {sizes[name]:.0%}"
         axes.set_title(title, loc="center", pad=24, fontweight="bold", color=colour)
     return figure
@@ -44,7 +44,7 @@ def _angles(count: int) -> list[float]:
 
 
 def _grid(axes: Any, captions: Mapping[str, str], methods: int) -> None:
-    """Draw the web that ranks are read from: the first at the rim, none at the centre."""
+    """Draw the web that ranks are read from: rank 1 is at the rim."""
     axes.set_theta_zero_location("N")
     axes.set_theta_direction(-1)
     axes.set_ylim(0, methods)

@@ -25,15 +25,15 @@ Line = tuple[str, str]  # colour and dash
 WIDTH = 5.4
 
 INK, FAINT, GRID, PAPER = "#1b1f24", "#57606a", "#d8dee4", "#ffffff"
-THIN = "#b3bac2"  # of lines that are only there to compare with
+THIN = "#b3bac2"  # of lines that serve for comparison only
 BLUE, RED, GREEN, PINK = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
 ORANGE, SKY, GREY = "#e69f00", "#56b4e9", "#7f858c"
-HUES = (GREEN, PINK, ORANGE, SKY)  # Okabe and Ito's, which colour-blind people tell apart
+HUES = (GREEN, PINK, ORANGE, SKY)  # Okabe and Ito's, which colour-blind people can distinguish
 METHODS = {"balancemix": BLUE, "bce": RED, "mixup": GREY, "all": INK}
 GROUPS = {"many": BLUE, "medium": GREEN, "few": RED}
 RIGHT, WRONG = BLUE, RED
 
-# What a page in dark mode shows in place of a colour that is too dark for it.
+# Replacements in dark mode for colours that are too dark there.
 DARK = {
     INK: "#e6edf3",
     FAINT: "#9aa4af",
@@ -69,7 +69,7 @@ _SETTINGS: dict[str, Any] = {
 
 @contextmanager
 def style(**more: object) -> Iterator[None]:
-    """Draw by our settings alone, whatever the user's matplotlibrc says."""
+    """Draw with our settings only, whatever the user's matplotlibrc says."""
     from matplotlib import style
 
     with style.context(["default", {**_SETTINGS, **more}]):
@@ -120,7 +120,7 @@ def power(value: float) -> str:
 
 
 def colours(names: Sequence[str]) -> dict[str, Line]:
-    """Give each name a colour and a line: known names theirs, the others the next that is free.
+    """Give each name a colour and a dash: known names a fixed one, others the next free one.
 
     >>> colours(["bce", "asl"])
     {'bce': ('#d55e00', '-'), 'asl': ('#009e73', '-')}
@@ -131,7 +131,7 @@ def colours(names: Sequence[str]) -> dict[str, Line]:
 
 
 def spread_labels(places: Sequence[float], gap: float) -> list[float]:
-    """Move places as little as it takes that none is closer to the next than `gap`.
+    """Move places as little as possible so that neighbours are at least `gap` apart.
 
     >>> spread_labels([1.0, 5.0, 1.0], 2.0)
     [0.0, 5.0, 2.0]
@@ -151,7 +151,7 @@ def spread_labels(places: Sequence[float], gap: float) -> list[float]:
 
 
 def save(figure: Figure, path: Path) -> list[Path]:
-    """Write `path`.svg and `path`.png, whole or not at all; return where they are."""
+    """Write `path`.svg and `path`.png, whole or not at all; return both paths."""
     written = []
     for kind, options in (("svg", {"Date": None, "Creator": None}), ("png", {"Software": None})):
         file = path.with_name(f"{path.name}.{kind}")
@@ -168,7 +168,7 @@ def save(figure: Figure, path: Path) -> list[Path]:
 def inline(figure: Figure, name: str, caption: str) -> str:
     """Return the figure as SVG to embed in a page, in the page's font and colours.
 
-    `name` keeps the ids of a page's figures apart, `caption` is for those who cannot see it.
+    `name` keeps the ids of a page's figures distinct; `caption` is what a screen reader says.
     """
     from html import escape
 
@@ -193,10 +193,10 @@ def inline(figure: Figure, name: str, caption: str) -> str:
 
 
 def _shortened(tag: re.Match[str]) -> str:
-    """Round a tag's numbers to a hundredth of a point, and leave the text between tags alone."""
+    """Round the numbers in a tag to a hundredth of a point; text between tags is not changed."""
     return re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0])
 
 
 def variable(colour: str) -> str:
-    """Name the CSS variable that a page may set in a colour's place."""
+    """Name the CSS variable by which a page replaces a colour."""
     return f"--c{colour[1:]}"
