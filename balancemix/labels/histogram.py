@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from balancemix.labels.chunks import chunks
 
@@ -30,70 +31,17 @@ _FIRST = (127 + _LOWEST) * _PER_OCTAVE
 _COUNT_SHIFT = 34
 MOST_ROWS = 1 << 28
 
-_TILE = 128  # classes at once
-_GROUP = 1 << 18  # points at once
+_TILE = 128  # classes to count at once
+_PROBLEMS = 512  # to fit at once
 
 
 @dataclass(frozen=True)
 class Points:
-    """Weighted points of many problems, end to end; in each they are in order of their value."""
+    """Weighted points of some problems, (problems, L) each; values ascend, a count of 0 is none."""
 
     value: Tensor
     count: Tensor
-    spread: Tensor  # the variance of the losses that the point stands for
-    length: Tensor  # points in each problem
-
-    def thinned(self) -> Points:
-        """Merge points near zero that lie closer than the narrowest Gaussian would tell apart.
-
-        Of bins whose width shrinks with their value there are most where they matter least.
-        """
-        if not len(self.value):
-            return self
-        device = self.value.device
-        problem = torch.arange(len(self.length), device=device).repeat_interleave(self.length)
-        moment = self._moments(problem, len(self.length))
-        deviation = (moment[2] - moment[1].square()).clamp(min=0).sqrt()
-        # A variance is at least 1e-6 of the data's, so a deviation is four of these widths.
-        width = (2.5e-4 * deviation).index_select(0, problem)
-        place = (self.value / width).floor_()
-        alone = ~(place[1:] < _PER_OCTAVE)  # from here on the bins themselves are wider
-        first = alone | (place.diff() != 0) | (problem.diff() != 0)
-        target = torch.cat([first.new_zeros(1, dtype=torch.int64), first.cumsum(0)])
-        count, value, square = self._moments(target, int(target[-1]) + 1)
-        length = torch.bincount(problem[1:][first], minlength=len(self.length))
-        length[problem[0]] += 1
-        return Points(value, count, (square - value.square()).clamp(min=0), length)
-
-    def _moments(self, target: Tensor, targets: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Compute count, mean and mean square of the points with the same target."""
-        mass = self.count * self.value
-        square = mass * self.value + self.count * self.spread
-        count = torch.bincount(target, self.count, minlength=targets)
-        safe = count.clamp(min=1)
-        mean = torch.bincount(target, mass, minlength=targets) / safe
-        return count, mean, torch.bincount(target, square, minlength=targets) / safe
-
-    def groups(self) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
-        """Yield problems of similar length: their index, value, count and spread (problems, L).
-
-        Points that only fill up have a count of zero.
-        """
-        ends = self.length.cumsum(0)
-        order = self.length.argsort(stable=True)
-        end = len(order)
-        while end > 0:
-            longest = max(int(self.length[order[end - 1]]), 1)
-            start = max(0, end - max(1, _GROUP // longest))
-            index = order[start:end]
-            length, place = self.length[index, None], torch.arange(longest, device=index.device)
-            inside = place < length
-            where = (ends[index, None] - length + place)[inside]
-            padded = self.value.new_zeros(3, *inside.shape)
-            for part, flat in zip(padded, (self.value, self.count, self.spread), strict=True):
-                part.masked_scatter_(inside, flat.index_select(0, where))
-            yield index, *padded
-            end = start
+    spread: Tensor  # the variance of the losses that a point stands for
 
 
 def empty_histogram(classes: int, device: torch.device | str = "cpu") -> Tensor:
@@ -106,8 +54,8 @@ def add_losses(histogram: Tensor, given: Tensor, losses: Tensor) -> None:
 
     >>> histogram = empty_histogram(1)
     >>> add_losses(histogram, torch.tensor([[1], [0], [0]]), torch.tensor([[0.7], [0.7], [3.0]]))
-    >>> points_of_histogram(histogram).count
-    tensor([1., 1., 1.], dtype=torch.float64)
+    >>> [points.count.tolist() for points in points_of_histogram(histogram)]
+    [[[1.0, 1.0], [1.0, 0.0]]]
     """
     classes, flat = histogram.shape[1], histogram.view(-1)
     lowest, highest = _FIRST << _BIN_SHIFT, ((_FIRST + BINS) << _BIN_SHIFT) - 1
@@ -124,32 +72,43 @@ def add_losses(histogram: Tensor, given: Tensor, losses: Tensor) -> None:
             flat.index_add_(0, cell.flatten(), entry.flatten())
 
 
-def points_of_histogram(histogram: Tensor) -> Points:
-    """Take each bin that is not empty as a point, at the mean of its losses."""
-    flat = _in_double_precision(histogram).reshape(-1)
-    cell = flat.nonzero()[:, 0]
-    entry = flat.index_select(0, cell)
-    count = (entry >> _COUNT_SHIFT).double()
-    place = (entry & ((1 << _COUNT_SHIFT) - 1)).double() / count
-    edges = torch.arange(_FIRST, _FIRST + BINS + 1, dtype=torch.int32, device=flat.device)
+def points_of_histogram(histogram: Tensor) -> Iterator[Points]:
+    """Take each bin that is not empty as a point, at the mean of its losses.
+
+    Yields the problems in order, all negative sides first, some at a time.
+    """
+    problems = _in_double_precision(histogram).flatten(0, 1)
+    edges = torch.arange(_FIRST, _FIRST + BINS + 1, dtype=torch.int32, device=problems.device)
     edge = (edges << _BIN_SHIFT).view(torch.float32).double()
-    bin_ = cell % BINS
-    low, width = edge.index_select(0, bin_), edge.diff().index_select(0, bin_)
-    value = low + width * (place + 0.5) / _PLACES
-    # Of losses anywhere in the bin; a single one has no spread.
-    spread = width.square() / 12 * (1 - 1 / count)
-    length = torch.bincount(cell // BINS, minlength=histogram.shape[0] * histogram.shape[1])
-    return Points(value, count, spread, length)
+    for group in torch.split(problems, _PROBLEMS):
+        problem, bin_ = group.nonzero(as_tuple=True)
+        entry = group[problem, bin_]
+        count = (entry >> _COUNT_SHIFT).double()
+        place = (entry & ((1 << _COUNT_SHIFT) - 1)) / count
+        low, width = edge[bin_], edge.diff()[bin_]
+        value = low + width * (place + 0.5) / _PLACES
+        # Of losses anywhere in the bin; a single one has no spread.
+        spread = width.square() / 12 * (1 - 1 / count)
+        length = torch.bincount(problem, minlength=len(group))
+        first = length.cumsum(0) - length
+        position = torch.arange(len(problem), device=problem.device) - first[problem]
+        points = value.new_zeros(3, len(group), max(int(length.max()), 1))
+        points[:, problem, position] = torch.stack([value, count, spread])
+        yield Points(*points)
 
 
-def points_of_losses(given: Tensor, losses: Tensor) -> Points:
-    """Take each of N×K losses as a point of its own; for few rows."""
+def points_of_losses(given: Tensor, losses: Tensor) -> Iterator[Points]:
+    """Take each of N×K losses as a point of its own, for few rows; see `points_of_histogram`."""
     losses = _in_double_precision(losses).double()
     given = given.to(losses.device)
-    side = torch.stack([given <= 0, given > 0]).transpose(1, 2).flatten(0, 1)
-    ordered = losses.T.repeat(2, 1).masked_fill(~side, torch.inf).sort(1).values
-    value = ordered[torch.isfinite(ordered)]
-    return Points(value, torch.ones_like(value), torch.zeros_like(value), side.sum(1))
+    sides = torch.stack([given <= 0, given > 0]).transpose(1, 2).flatten(0, 1)
+    values = losses.T.repeat(2, 1).masked_fill_(~sides, torch.inf).sort(1).values
+    groups = (torch.split(part, _PROBLEMS) for part in (sides, values))
+    for side, ordered in zip(*groups, strict=True):
+        longest = int(side.sum(1).max())
+        value = pad(ordered[:, :longest], (0, 1), value=torch.inf)  # no row is without a place
+        inside = value.isfinite()
+        yield Points(value.masked_fill_(~inside, 0.0), inside.double(), torch.zeros_like(value))
 
 
 def _in_double_precision(values: Tensor) -> Tensor:

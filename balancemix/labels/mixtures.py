@@ -180,10 +180,10 @@ def fit_losses(
 ) -> Mixtures:
     """Fit the mixtures to N×K losses of whatever kind; see `fit_mixtures`."""
     _check(given, losses, classes)
-    if len(losses) <= BINS:
-        return _fit_points(points_of_losses(given, losses), fit, fewest, separation)
-    histogram = _histogram(len(given), given.shape[1], losses.device, [(given, losses)])
-    return fit_histogram(histogram, fit=fit, fewest=fewest, separation=separation)
+    if len(losses) > BINS:
+        histogram = _histogram(len(given), given.shape[1], losses.device, [(given, losses)])
+        return fit_histogram(histogram, fit=fit, fewest=fewest, separation=separation)
+    return _fit_groups(points_of_losses(given, losses), fit, fewest, separation)
 
 
 def _histogram(
@@ -202,71 +202,60 @@ def fit_histogram(
     histogram: Tensor, *, fit: Fit = "raw", fewest: int = 10, separation: float = 0.0
 ) -> Mixtures:
     """Fit the mixtures to the losses of a histogram, however many; see `fit_mixtures`."""
-    return _fit_points(points_of_histogram(histogram).thinned(), fit, fewest, separation)
+    return _fit_groups(points_of_histogram(histogram), fit, fewest, separation)
 
 
-def _fit_points(points: Points, fit: Fit, fewest: int, separation: float) -> Mixtures:
+def _fit_groups(groups: Iterable[Points], fit: Fit, fewest: int, separation: float) -> Mixtures:
     """Fit the mixtures to points of 2·K problems, all negative sides first."""
-    problems = len(points.length)
-    model = points.value.new_empty(3, problems, 2)
-    guard = points.length.new_empty(problems, dtype=torch.uint8)
-    for index, value, count, spread in points.groups():
-        model[:, index], guard[index] = _fit_group(value, count, spread, fit, fewest, separation)
-    share, mean, variance = model.view(3, 2, -1, 2)
+    fitted = [_fit_points(points, fit, fewest, separation) for points in groups]
+    model, guard = (torch.cat(parts) for parts in zip(*fitted, strict=True))
+    share, mean, variance = model.view(2, -1, 3, 2).unbind(2)
     return Mixtures(share, mean, variance, guard.view(2, -1))
 
 
-def _fit_group(
-    value: Tensor, count: Tensor, spread: Tensor, fit: Fit, fewest: int, separation: float
-) -> tuple[Tensor, Tensor]:
-    """Fit the mixtures of points (problems, L) that can be; parameters (3, problems, 2), guards."""
+def _fit_points(points: Points, fit: Fit, fewest: int, separation: float) -> tuple[Tensor, Tensor]:
+    """Fit each problem that can be judged; return parameters (problems, 3, 2) and guards."""
+    value, count, spread = points.value, points.count, points.spread
+    inside = count > 0
     rows = count.sum(1)
     safe = rows.clamp(min=1)
     centre = (count * value).sum(1) / safe
     centred = value - centre[:, None]
-    data_variance = (count * (centred.square() + spread)).sum(1) / safe
-    inside = count > 0
-    widest = torch.where(inside, value, -torch.inf).amax(1)
-    narrowest = torch.where(inside, value, torch.inf).amin(1)
-    scale = (widest - narrowest).nan_to_num(0.0, 0.0, 0.0)
-    few, constant = rows < fewest, (scale < 1e-8) | (data_variance.sqrt() < 1e-8)
-
+    deviation = ((count * (centred.square() + spread)).sum(1) / safe).sqrt()
+    highest = torch.where(inside, value, -torch.inf).amax(1)
+    lowest = torch.where(inside, value, torch.inf).amin(1)
     guard = torch.full_like(rows, Guard.FITTED, dtype=torch.uint8)
-    guard[constant] = Guard.CONSTANT
-    guard[few] = Guard.FEW
-    # A share of a half, a mean of zero and a variance of one.
-    model = torch.stack([torch.full_like(rows, value) for value in (0.5, 0.0, 1.0)])
-    model = model[..., None].repeat(1, 1, 2)
-    usable = guard == Guard.FITTED
-    if not bool(usable.any()):
-        return model, guard
+    guard[(highest - lowest < 1e-8) | (deviation < 1e-8)] = Guard.CONSTANT
+    guard[rows < max(fewest, 1)] = Guard.FEW
 
     # In units of the deviation, about the mean: no sum of squares can drown another.
-    unit = data_variance[usable].sqrt()[:, None]
+    usable = guard == Guard.FITTED
+    unit = torch.where(usable, deviation, 1.0)[:, None]
     if fit == "raw":
-        least, added, tolerance, steps = 1e-6, torch.zeros_like(unit), 1e-6, 500
+        least, added, tolerance, steps = 1e-6, torch.zeros_like(rows), 1e-6, 500
     else:
-        added = 5e-4 * (scale[usable, None] / unit).square()
+        added = 5e-4 * ((highest - lowest) / unit[:, 0]).square()
         least, tolerance, steps = 0.0, 1e-2, 10
     share, mean, variance = fit_two_gaussians(
-        centred[usable] / unit,
-        count[usable],
-        spread[usable] / unit.square(),
-        torch.full_like(unit[:, 0], least),
-        added[:, 0],
+        centred / unit,
+        count * usable[:, None],
+        spread / unit.square(),
+        least,
+        added,
         tolerance,
         steps,
     )
-    mean, variance = mean * unit + centre[usable, None], variance * unit.square()
-    fitted = torch.stack([share, mean, variance])
-    broken = ~torch.isfinite(fitted).all(2).all(0)
+    mean, variance = mean * unit + centre[:, None], variance * unit.square()
+    fitted = torch.stack([share, mean, variance], 1)
+    broken = ~torch.isfinite(fitted).all(2).all(1)
     # A component of one label is judged like any other; rounding must not decide.
-    broken |= (share * rows[usable, None] < 1 - 1e-6).any(1) | (variance <= 0).any(1)
+    broken |= (share * rows[:, None] < 1 - 1e-6).any(1) | (variance <= 0).any(1)
     alike = mean.diff(dim=1)[:, 0] < separation * variance.sqrt().sum(1)
-    judged = torch.where(alike, Guard.OVERLAPPING, Guard.FITTED)
-    guard[usable] = torch.where(broken, Guard.EMPTY, judged).to(torch.uint8)
-    model[:, usable] = torch.where(broken[:, None], model[:, usable], fitted)
-    return model, guard
+    guard[usable & alike] = Guard.OVERLAPPING
+    guard[usable & broken] = Guard.EMPTY
+    # Without a fit: a share of a half, a mean of zero and a variance of one.
+    unfitted = fitted.new_tensor([0.5, 0.0, 1.0])[:, None]
+    return torch.where(broken[:, None, None], unfitted, fitted), guard
 
 
 def _check(given: Tensor, losses: Tensor, classes: Sequence[str] | None) -> None:
