@@ -23,9 +23,9 @@ from torchvision.transforms import v2
 from balancemix.data import loading
 from balancemix.data.images import ImageRows
 from balancemix.data.loading import Loader
-from balancemix.data.source import IMAGENET_MEAN, IMAGENET_STD, View
 from balancemix.methods import BCE
 from balancemix.models.classifier import build_model
+from balancemix.options import IMAGENET_MEAN, IMAGENET_STD, View
 from balancemix.plan.plan import Plan
 from balancemix.training.fit import loading_processes
 

@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 
 PACKAGE = ROOT / "balancemix"
 LAYERS = [
-    "errors interrupts", "files", "manifest", "processes", "progress", "labels models",
+    "errors interrupts", "files options", "manifest", "processes", "progress", "labels models",
     "data judge", "methods", "evaluation plan", "run", "training", "auditing", "bench", "report",
     "commands", "cli",
 ]  # fmt: skip

@@ -8,6 +8,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from balancemix.plan.sections import METHOD, SECTIONS, SEED, help_of, type_of
+
 DESCRIPTION = """\
 train a classifier on noisy, imbalanced labels
 
@@ -39,40 +41,42 @@ def number(text: str) -> float | str:
         return text
 
 
-# A flag, the setting that it stands for, and what it says of itself.
-FLAGS: list[tuple[str, str, dict[str, Any]]] = [
-    ("--method", "method.name", {"help": "one of the above (default balancemix), "
-                                         "or package.module:Class"}),
-    ("--noise", "noise", {"help": "add noise to the training labels: mislabel:0.4, flip:0.2, "
-                                  "flip:POS,NEG, single, drop:0.5"}),
-    ("--seed", "seed", {"type": int, "help": "of everything random (default 0)"}),
-    ("--epochs", "train.epochs", {"type": int, "help": "default 30"}),
-    ("--batch-size", "train.batch_size", {"type": int, "help": "of all processes together "
-                                                                "(default 64)"}),
-    ("--lr", "train.lr", {"type": float, "help": "learning rate (default 0.01)"}),
-    ("--optimizer", "train.optimizer", {"help": "sgd (default) or adamw"}),
-    ("--weight-decay", "train.weight_decay", {"type": float, "help": "default 1e-4"}),
-    ("--backbone", "model.backbone", {"help": "any timm name, for images"}),
-    ("--head", "model.head", {"help": "linear, mlp, ml-decoder or query2label"}),
-    ("--image-size", "data.size", {"type": int, "help": "side in pixels (default 224)"}),
-    ("--augment", "data.augment", {"help": "randaugment (default), uda or none"}),
-    ("--cache", "data.cache", {"help": "keep resized images in memory or on disk: auto (default), "
-                                       "memory, disk, off"}),
-    ("--workers", "data.workers", {"type": int, "help": "loading processes"}),
-    ("--groups", "data.groups", {"help": "class groups: auto (thirds) or paper"}),
-    ("--warmup", "method.warmup", {"type": int, "help": "epochs before labels are managed"}),
-    ("--alpha", "method.alpha", {"type": float, "help": "of Mixup's Beta (default 4)"}),
-    ("--epsilon", "method.epsilon", {"type": number, "help": "re-labelling threshold, "
-                                                             "auto (0.975) or a number"}),
-    ("--relabel", "method.relabel", {"help": "where to re-label: epoch (default), online, paper "
-                                             "or off"}),
-    ("--clip", "train.clip", {"type": float, "help": "largest gradient norm"}),
-    ("--accumulate", "train.accumulate", {"type": int, "help": "batches a step"}),
-    ("--ema", "train.ema", {"type": float, "help": "decay of averaged weights, e.g. 0.9997"}),
-    ("--precision", "train.precision", {"help": "no (default), bf16 or fp16"}),
-    ("--device", "train.device", {"help": "auto (default), cpu, cuda, mps"}),
-    ("--track", "train.track", {"help": "tensorboard or wandb"}),
+# A flag, the setting that it stands for, and what it is; choices and defaults are added.
+FLAGS = [
+    ("--method", "method.name", f"one of the above (default {METHOD}), or package.module:Class"),
+    ("--noise", "noise", "add noise to the training labels: mislabel:0.4, flip:0.2, flip:POS,NEG, "
+                         "single, drop:0.5"),
+    ("--seed", "seed", f"of everything random (default {SEED})"),
+    ("--epochs", "train.epochs", ""),
+    ("--batch-size", "train.batch_size", "of all processes together"),
+    ("--lr", "train.lr", "learning rate"),
+    ("--optimizer", "train.optimizer", ""),
+    ("--weight-decay", "train.weight_decay", ""),
+    ("--backbone", "model.backbone", "any timm name, for images"),
+    ("--head", "model.head", ""),
+    ("--image-size", "data.size", "side in pixels"),
+    ("--augment", "data.augment", ""),
+    ("--cache", "data.cache", "where to keep resized images"),
+    ("--workers", "data.workers", "loading processes"),
+    ("--groups", "data.groups", "class groups, by thirds or as in the paper"),
+    ("--warmup", "method.warmup", "epochs before labels are managed"),
+    ("--alpha", "method.alpha", "of Mixup's Beta distribution"),
+    ("--epsilon", "method.epsilon", "threshold of re-labelling: a number or auto"),
+    ("--relabel", "method.relabel", "where to re-label: epoch, online, paper or off"),
+    ("--clip", "train.clip", "largest gradient norm; 0: no limit"),
+    ("--accumulate", "train.accumulate", "batches per step"),
+    ("--ema", "train.ema", "decay of averaged weights, e.g. 0.9997; 0: none"),
+    ("--precision", "train.precision", ""),
+    ("--device", "train.device", "auto, cpu, cuda or mps"),
+    ("--track", "train.track", ""),
 ]  # fmt: skip
+# Settings that are in no section: those of methods have defaults that differ by method.
+TYPES: dict[str, Any] = {
+    "seed": int,
+    "method.warmup": int,
+    "method.alpha": float,
+    "method.epsilon": number,
+}
 OLD_FLAGS = {"--mode": "method.relabel"}  # still understood, no longer listed
 
 
@@ -92,11 +96,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="any setting, repeatable"
     )
-    for flag, setting, options in FLAGS:
-        metavar = flag.strip("-").upper().replace("-", "_")
-        parser.add_argument(flag, dest=setting, default=None, metavar=metavar, **options)
+    for flag, setting, what in FLAGS:
+        planned = setting.split(".")[0] in SECTIONS
+        parser.add_argument(
+            flag,
+            dest=setting,
+            metavar=flag.strip("-").upper().replace("-", "_"),
+            type=type_of(setting) if planned else TYPES.get(setting, str),
+            help=help_of(setting, what) if planned else what,
+        )
     for flag, setting in OLD_FLAGS.items():
-        parser.add_argument(flag, dest=setting, default=None, help=argparse.SUPPRESS)
+        parser.add_argument(flag, dest=setting, help=argparse.SUPPRESS)
     parser.add_argument("--no-pretrained", action="store_true", help="begin with random weights")
     parser.add_argument(
         "--skip-bad", action="store_true", help="go on without images that cannot be read"

@@ -7,71 +7,17 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from balancemix.errors import InputError, listing, suggest
+from balancemix.errors import InputError, listing
+from balancemix.options import ReadOptions as ReadOptions
+from balancemix.options import View as View
 
-Augment = Literal["randaugment", "uda", "none"]
-Channels = tuple[float, float, float]
-
-IMAGENET_MEAN: Channels = (0.485, 0.456, 0.406)
-IMAGENET_STD: Channels = (0.229, 0.224, 0.225)
 # The fields of a source that have an entry for each row.
 PER_ROW = ("names", "given", "split", "truth", "verified", "images", "features", "stored")
-
-
-@dataclass(frozen=True)
-class View:
-    """How a row is shown to a model.
-
-    Images are resized to `size`×`size` pixels and normalised by `mean` and `std` of each channel,
-    on a scale from 0 to 1; `augment` names the augmentation. An augmented view of features drops
-    each with probability `dropout` and adds Gaussian noise of `noise` standard deviations. Where
-    views are stored, it is one of them, which `vary_stored` changes as well.
-
-    >>> View(size=128).augment
-    'randaugment'
-    """
-
-    size: int = 224
-    augment: Augment = "randaugment"
-    mean: Channels = IMAGENET_MEAN
-    std: Channels = IMAGENET_STD
-    dropout: float = 0.1
-    noise: float = 0.1
-    vary_stored: bool = False
-
-    def __post_init__(self) -> None:
-        if self.size < 1:
-            raise InputError(f"size must be at least 1 pixel, not {self.size}")
-        if self.augment not in get_args(Augment):
-            options = suggest(self.augment, get_args(Augment))
-            raise InputError(f"augment: unknown {self.augment!r}; {options}")
-        if not 0 <= self.dropout < 1:
-            raise InputError(f"dropout must be in [0, 1), not {self.dropout}")
-        if not 0 <= self.noise < float("inf"):
-            raise InputError(f"noise must be 0 or more, not {self.noise}")
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """How the files of a data set are read.
-
-    `skip_bad` leaves out images that cannot be read. `unannotated` images of COCO are dropped or
-    kept; `difficult` objects of VOC are ignored in evaluation, or negative. `holdout` is the share
-    of rows to score on where the files name no split; `seed` draws them, and the built-in digits.
-    `cache` says where resized images are kept, see `ImageRows.cached`.
-    """
-
-    skip_bad: bool = False
-    unannotated: Literal["drop", "keep"] = "drop"
-    difficult: Literal["ignore", "negative"] = "ignore"
-    holdout: float = 0.2
-    cache: Literal["auto", "memory", "disk", "off"] = "off"
-    seed: int = 0
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from balancemix.errors import InputError, suggest
-from balancemix.models.backbones import LITE0, build_backbone, is_channels_last
+from balancemix.models.backbones import build_backbone, is_channels_last
 from balancemix.models.ml_decoder import MLDecoder
 from balancemix.models.query2label import Query2Label
+from balancemix.options import BACKBONE, DROPOUT, HIDDEN
 
 HEADS = ("linear", "mlp", "ml-decoder", "query2label")
 UNPOOLED = ("ml-decoder", "query2label")
@@ -78,12 +79,12 @@ def build_model(
     *,
     classes: int,
     features: int | None = None,
-    backbone: str = LITE0,
+    backbone: str = BACKBONE,
     head: str | None = None,
     pretrained: bool = True,
     image_size: int | None = None,
-    hidden: int = 2048,
-    dropout: float = 0.5,
+    hidden: int = HIDDEN,
+    dropout: float = DROPOUT,
     standardise: FeatureStats | None = None,
 ) -> Classifier:
     """Build a model for rows of `features` numbers, or for images if `features` is None.
@@ -112,7 +113,7 @@ def build_model(
 
 
 def build_embedder(
-    backbone: str = LITE0,
+    backbone: str = BACKBONE,
     *,
     pooled: bool = True,
     pretrained: bool = True,

@@ -16,7 +16,8 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from balancemix import processes
 from balancemix.models.batchnorm import average_statistics, share_statistics
-from balancemix.plan.plan import Plan, TrainPlan
+from balancemix.plan.plan import Plan
+from balancemix.plan.sections import TrainPlan
 from balancemix.plan.settings import flat
 from balancemix.training.devices import check_device, keep_freed_memory, prepare_bf16
 

@@ -11,8 +11,8 @@ from balancemix.data.features import FeatureRows
 from balancemix.data.images import ImageRows
 from balancemix.data.loading import Loader
 from balancemix.data.rows import Rows, batch_seed
-from balancemix.data.source import IMAGENET_MEAN, IMAGENET_STD, Augment, View
 from balancemix.errors import InputError
+from balancemix.options import IMAGENET_MEAN, IMAGENET_STD, Augment, View
 from tests.toys import single
 
 CLASSES = ["cat", "dog", "owl"]

@@ -1,0 +1,143 @@
+"""The sections data, model and train of a plan: each setting with its default; imports no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from balancemix.options import BACKBONE, DROPOUT, HIDDEN, Augment, ReadOptions, View
+
+METHOD = "balancemix"
+NOISE = "none"
+SEED = 0
+
+
+@dataclass(kw_only=True)
+class DataPlan:
+    """Where the rows come from and how they are shown to the model.
+
+    path         `digits`, a folder (labels.csv, COCO, VOC, DeepFashion) or an .npz file
+    size         images are resized to size × size pixels
+    augment      the augmentation that makes a view of an image
+    cache        where resized images are kept; auto: in memory if a quarter of it is enough, else
+                 on disk, else off
+    feature_*    dropout and noise that make a view of a feature row
+    vary_stored  apply them also to views stored by `embed`, which are otherwise shown as they are
+    holdout      share of rows to score on if the data names no split
+    score        test rows or, to choose settings, `holdout` of the training rows
+    groups       many/medium/few by the paper's 10,000 and 1,000 positives, or by thirds (auto)
+    skip_bad     leave out images that cannot be read
+    unannotated  COCO's images without any annotation
+    difficult    VOC's difficult objects in evaluation; in training they are negative
+    workers      loading processes; none: a number that suits data and machine
+    """
+
+    path: str = "digits"
+    size: int = View.size
+    augment: Augment = View.augment
+    cache: Literal["auto", "memory", "disk", "off"] = "auto"
+    feature_dropout: float = View.dropout
+    feature_noise: float = View.noise
+    vary_stored: bool = View.vary_stored
+    holdout: float = ReadOptions.holdout
+    score: Literal["test", "held-out"] = "test"
+    groups: Literal["auto", "paper"] = "auto"
+    skip_bad: bool = ReadOptions.skip_bad
+    unannotated: Literal["drop", "keep"] = ReadOptions.unannotated
+    difficult: Literal["ignore", "negative"] = ReadOptions.difficult
+    workers: int | None = None
+
+
+@dataclass(kw_only=True)
+class ModelPlan:
+    """The model to train.
+
+    backbone    any timm name, for images
+    head        none: linear for images, mlp for features; ml-decoder and query2label suit both
+    pretrained  start with the backbone's ImageNet weights
+    hidden      units of the mlp, or width of query2label
+    dropout     of the mlp
+    """
+
+    backbone: str = BACKBONE
+    head: Literal["linear", "mlp", "ml-decoder", "query2label"] | None = None
+    pretrained: bool = True
+    hidden: int = HIDDEN
+    dropout: float = DROPOUT
+
+
+@dataclass(kw_only=True)
+class TrainPlan:
+    """How to train it.
+
+    batch_size      rows of a batch, over all processes
+    clip            largest gradient norm; 0: no limit
+    accumulate      batches per step
+    ema             decay of averaged weights, which are then scored and saved; 0: none
+    ap              convention of average precision
+    track           also log to tensorboard or wandb
+    sync_batchnorm  BatchNorm over the rows of all processes
+    """
+
+    epochs: int = 30
+    batch_size: int = 64
+    optimizer: Literal["sgd", "adamw"] = "sgd"
+    lr: float = 0.01
+    momentum: float = 0.9
+    weight_decay: float = 1e-4
+    schedule: Literal["cosine", "constant"] = "cosine"
+    clip: float = 0.0
+    accumulate: int = 1
+    ema: float = 0.0
+    precision: Literal["no", "fp16", "bf16"] = "no"
+    device: str = "auto"
+    ap: Literal["sklearn", "raw", "voc"] = "sklearn"
+    track: Literal["tensorboard", "wandb"] | None = None
+    sync_batchnorm: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "accumulate"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, it is {getattr(self, name)}")
+        for name in ("lr", "clip", "weight_decay", "momentum"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must not be negative, it is {getattr(self, name)}")
+        if not 0 <= self.ema < 1:
+            raise ValueError(f"ema must be in [0, 1), it is {self.ema}")
+
+
+SECTIONS: dict[str, Any] = {"data": DataPlan, "model": ModelPlan, "train": TrainPlan}
+
+
+def type_of(setting: str) -> Any:
+    """Return the type of a setting's value, as `section.key`.
+
+    >>> type_of("train.lr"), type_of("data.workers"), type_of("model.head")
+    (<class 'float'>, <class 'int'>, <class 'str'>)
+    """
+    hint = _hint(setting)
+    return next((kind for kind in (hint, *get_args(hint)) if kind in (int, float)), str)
+
+
+def help_of(setting: str, what: str = "") -> str:
+    """Describe a setting by its choices, if it has some, and its default.
+
+    >>> help_of("train.optimizer"), help_of("train.lr", "learning rate")
+    ('sgd (default) or adamw', 'learning rate (default 0.01)')
+    """
+    section, _, key = setting.partition(".")
+    default, hint = SECTIONS[section].__dataclass_fields__[key].default, _hint(setting)
+    kinds = [kind for kind in (hint, *get_args(hint)) if get_origin(kind) is Literal]
+    if kinds:
+        words = [f"{word} (default)" if word == default else word for word in get_args(kinds[0])]
+        choices = f"{', '.join(words[:-1])} or {words[-1]}"
+        return f"{what}: {choices}" if what else choices
+    if default is None:
+        return what
+    default = f"{default:g}" if isinstance(default, float) else default
+    return f"{what} (default {default})" if what else f"default {default}"
+
+
+def _hint(setting: str) -> Any:
+    section, _, key = setting.partition(".")
+    return get_type_hints(SECTIONS[section])[key]
