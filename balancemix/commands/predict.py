@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Predict and write."""
-    from balancemix.data import ReadOptions, load_unlabelled
+    from balancemix.data import ReadOptions, load_inputs
     from balancemix.progress import progress
     from balancemix.run import Run
     from balancemix.training.experiment import trained_model, view_of
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> None:
     classes = run_.classes
     options = ReadOptions(skip_bad=arguments.skip_bad, seed=run_.plan.seed)
     view = view_of(run_.plan, arguments.data)
-    rows = load_unlabelled(arguments.data, classes, view, options)
+    rows = load_inputs(arguments.data, classes, view, options)
     with progress("predict", len(rows)) as show:
         confidence = predict(trained_model(run_, rows), rows.plain, advance=show.advance)
     write_predictions(arguments.out, rows.names, classes, confidence, arguments.threshold)

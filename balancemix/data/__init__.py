@@ -1,4 +1,4 @@
-"""Data by name: built-in digits, a folder of images or a published set, a file of features."""
+"""Files in, rows out: labels as the files give them, and inputs by row number."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
     "View",
     "as_is",
     "load",
-    "load_unlabelled",
+    "load_inputs",
     "read",
     "read_images",
     "rows_of",
@@ -39,57 +39,63 @@ BUILT_IN = builtin.NAMES
 
 
 def load(data: str | Path, view: View = View(), options: ReadOptions = ReadOptions()) -> Splits:
-    """Load `digits`, `digits:pixels`, a folder with labels.csv, COCO, VOC or DeepFashion, an .npz.
+    """Load a folder of images with labels.csv, COCO, VOC or DeepFashion, an .npz, or `digits`.
 
-    `view` says how rows are shown, `options` how the files are read.
+    `view` says how rows are shown to a model, `options` how the files are read. A folder is one
+    call, `load("photos/").train`.
+
+    >>> digits = load("digits", View(dropout=0.2))
+    >>> len(digits.train), len(digits.test), digits.classes[:3]
+    (4000, 1000, ['0', '1', '2'])
     """
     source = read(data, options)
     where = str(source.path)
     rows = rows_of(source, view)
     if isinstance(rows, ImageRows):
-        rows = rows.cached(options.cache)  # before they are split: all splits share one store
+        rows = rows.cached(options.cache)  # before the split, so that all splits share one store
     names = source.split or hold_out(where, len(source), options.holdout, options.seed)
     return replace(split(where, rows, names), source=replace(source, split=names))
 
 
 def read(data: str | Path, options: ReadOptions = ReadOptions()) -> Source:
-    """Read what a data set says, by the first format that recognises it."""
+    """Read the files of a data set, by the first format that recognises it."""
     path = _path(data)
     return without_missing(find_format(path).read(path, options), options.skip_bad)
 
 
 def rows_of(source: Source, view: View = View()) -> Rows:
-    """Make rows of what a data set says, in its order."""
-    labelled = source.known, source.classes, source.names, source.truth, view
+    """Make rows of a source, in its order."""
+    labels = source.known, source.classes, source.names, source.truth
     if source.features is not None:
-        return FeatureRows(source.features, *labelled, stored=source.stored, pictures=source.images)
+        stored, pictures = source.stored, source.images
+        return FeatureRows(source.features, *labels, view, stored=stored, pictures=pictures)
     if not isinstance(source.images, list):
         raise InputError(f"{source.path}: has neither features nor image files")
-    return ImageRows(source.images, *labelled)
+    return ImageRows(source.images, *labels, view)
 
 
 def read_images(
     path: Path, view: View = View(), options: ReadOptions = ReadOptions()
 ) -> tuple[ImageRows, list[str] | None]:
-    """Read all images of a folder in its own order, and the split of each, if any is named."""
+    """Read all images of a folder in its order, and the split of each if the files name any."""
     if not path.is_dir():
-        raise InputError(f"{path}: is no folder; one of images with labels.csv is needed")
+        raise InputError(f"{path}: is not a folder; name a folder of images with labels.csv")
     source = read(path, options)
     rows = rows_of(source, view)
     if not isinstance(rows, ImageRows):
-        raise InputError(f"{path}: holds features; a folder of images is needed")
+        raise InputError(f"{path}: holds features; name a folder of images")
     return rows, source.split
 
 
-def load_unlabelled(
+def load_inputs(
     data: str | Path,
     classes: Sequence[str],
     view: View = View(),
     options: ReadOptions = ReadOptions(),
 ) -> Rows:
-    """Load every image below a folder, or the features of an .npz; the labels are left blank.
+    """Load every image below a folder, or the features of an .npz, without labels.
 
-    The features of digits depend on the seed they were made with: give the run's own.
+    `given` is all 0. The features of `digits` depend on `options.seed`: pass that of the run.
     """
     path = _path(data)
     if builtin.recognise(path):
@@ -100,13 +106,14 @@ def load_unlabelled(
     elif npz.recognise(path) and path.exists():
         source = npz.read_features(path)
     else:
-        kinds = "neither a folder of images nor an .npz with features"
-        raise InputError(f"data {str(data)!r} is {kinds}")
+        raise InputError(
+            f"data {str(data)!r} is neither a folder of images nor an .npz with features"
+        )
     blank = torch.zeros(len(source), len(classes), dtype=torch.int8)
     return rows_of(replace(source, classes=list(classes), given=blank), view)
 
 
 def _path(data: str | Path) -> Path:
     path = Path(data).expanduser()
-    # `./digits` is a folder, though as a path it is named like the built-in data.
+    # `./digits` is a folder, although its path is the name of built-in data.
     return path.absolute() if str(path) in BUILT_IN and str(data) not in BUILT_IN else path

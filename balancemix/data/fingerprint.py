@@ -1,6 +1,6 @@
 """Fingerprint: what a run remembers of its rows, so that data that changes under it is noticed.
 
-names, classes, given   who the rows are and what was said of them, as read
+names, classes, given   the rows and their labels, as read
 marks                   a number for each input: the size of its file, or a checksum of its row
 dates                   when each file was changed last; 0 for features
 """
@@ -43,8 +43,8 @@ def fingerprint(rows: Rows) -> dict[str, Array]:
 def matched(rows: Rows, kept: Mapping[str, Array], where: str | Path) -> Rows:
     """Put rows into the order that a run knows them in, or refuse them and say what changed.
 
-    Rows are matched by name where every name is there once. Files of another date and the same
-    size are taken for the same, with a warning.
+    Rows are matched by name where every name occurs once. Files with another date and the same
+    size count as the same, with a warning.
     """
     if rows.classes != kept["classes"].tolist():
         raise _changed(where, "its classes, or their order, are not those that the run knows")

@@ -139,7 +139,7 @@ def test_an_unreadable_image_is_one_line(photos, tmp_path, capsys, workers):
         embed.embed(rows, body(), tmp_path / "x.npz", views=0, workers=workers)
     assert "\n" not in str(caught.value)
     assert main(["embed", str(bad), *TRY]) == 2
-    assert "is no folder" in capsys.readouterr().err
+    assert "is not a folder" in capsys.readouterr().err
 
 
 def test_some_rows_and_no_views(photos, tmp_path):

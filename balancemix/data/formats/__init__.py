@@ -1,4 +1,4 @@
-"""What files say of labels: one module a format, each of which reads a `Source`."""
+"""Data formats: a module for each, which reads a `Source` and may write one."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ KNOWN = (
 
 
 class Format(Protocol):
-    """A module that knows one kind of data; see docs/data.md."""
+    """A module that reads one kind of data; see docs/data.md."""
 
     def recognise(self, path: Path) -> str | None:
-        """Say why it is data of this kind, or return None; looks at names of files alone."""
+        """Say why a path is of this format, or return None; only looks at names of files."""
 
     def read(self, path: Path, options: ReadOptions) -> Source:
-        """Read all that the files say, and decode no image."""
+        """Read the files, without decoding any image."""
 
 
 @runtime_checkable
 class WritableFormat(Format, Protocol):
-    """A format that can be written, to a file of its ending."""
+    """A format that can also be written, to a file with the ending `ENDING`."""
 
     ENDING: str
 
     def write(self, source: Source, given: Tensor, out: Path) -> None:
-        """Write what the source says with other labels, and change nothing else."""
+        """Write the source with other labels, and change nothing else."""
 
 
-# The first to recognise a path reads it: a labels.csv comes before what a folder holds besides.
+# The first that recognises a path reads it: a labels.csv goes before what else a folder holds.
 FORMATS: dict[str, Format] = {
     "builtin": builtin,
     "csv": csv,
@@ -51,7 +51,7 @@ FORMATS: dict[str, Format] = {
 
 
 def all_formats() -> dict[str, Format]:
-    """List our formats, then those that other packages declare as entry points.
+    """Return our formats, then those that other packages declare as entry points.
 
     >>> list(all_formats())[:3]
     ['builtin', 'csv', 'coco']
@@ -60,7 +60,7 @@ def all_formats() -> dict[str, Format]:
     for point in entry_points(group=GROUP):
         try:
             formats.setdefault(point.name, point.load())
-        except Exception as error:  # whatever another package raises while it is imported
+        except Exception as error:  # whatever another package raises when it is imported
             raise InputError(
                 f"format {point.name!r} ({point.value}) cannot be loaded ({error}); "
                 "repair or uninstall its package"
@@ -69,18 +69,18 @@ def all_formats() -> dict[str, Format]:
 
 
 def find_format(path: Path) -> Format:
-    """Choose the format that reads a path; a folder that none recognises lacks its labels.csv."""
+    """Choose the format that reads a path; csv if it is a folder that none recognises."""
     for format_ in all_formats().values():
         if format_.recognise(path) is not None:
             return format_
     if path.is_dir():
         return csv
-    state = "is of no known kind" if path.exists() else "is not there"
-    raise InputError(f"data {str(path)!r} {state}; {suggest(str(path), KNOWN)}")
+    state = "unknown format" if path.exists() else "not found"
+    raise InputError(f"data {str(path)!r}: {state}; {suggest(str(path), KNOWN)}")
 
 
 def find_writer(out: Path, path: Path | None = None) -> WritableFormat:
-    """Choose the format that writes a file of that ending: that of the data at `path`, if it can.
+    """Choose the format that writes a file with that ending: that of `path`, if it can.
 
     >>> find_writer(Path("noisy.csv")).ENDING
     '.csv'
@@ -90,5 +90,5 @@ def find_writer(out: Path, path: Path | None = None) -> WritableFormat:
     if not fitting:
         endings = sorted({writer.ENDING for writer in writers})
         raise InputError(f"--out {out}: must end in {' or '.join(endings)}")
-    own = (writer for writer in fitting if path is not None and writer.recognise(path))
-    return next(own, fitting[0])
+    same = (writer for writer in fitting if path is not None and writer.recognise(path))
+    return next(same, fitting[0])

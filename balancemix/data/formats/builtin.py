@@ -1,9 +1,9 @@
-"""Built in, nothing to download: strips of one to four handwritten digits, long-tailed.
+"""Built-in data, nothing to download: strips of one to four handwritten digits, long-tailed.
 
 Real digits (scikit-learn's, 8×8 pixels) in up to four cells of a strip; the labels are the digits
-present. In training 0 is some thirty times as frequent as 9, in the test split all are alike; the
-two are made from different digits. Minutes on a CPU show what takes days on photographs. `digits`
-has features of the strips, `digits:pixels` their pixels.
+present. In training, 0 is about thirty times as frequent as 9; in the test split all are equally
+frequent. The two splits are made from different digits. Minutes on a CPU show what takes days on
+photographs. `digits` has features of the strips, `digits:pixels` their pixels.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Ints = npt.NDArray[np.int64]
 NAMES = ("digits", "digits:pixels")
 TRAIN, TEST = 4000, 1000  # strips
 CELLS = 4
-TAIL = 38.0  # odds of 0 to 9 in a cell; a strip counts a digit once, so its positives are ~30 to 1
-SHARE = 0.7  # of the source digits, for training
+TAIL = 38.0  # odds of 0 to 9 in a cell; a strip counts a digit once, so positives are ~30 to 1
+SHARE = 0.7  # of the original digits, for training
 COMPONENTS = 300
 GAMMA = 0.2  # of the kernel; with COMPONENTS, chosen on clean labels
 
 
 def recognise(path: Path) -> str | None:
-    """Say whether it is the name of built-in data.
+    """Say whether a path is the name of built-in data.
 
     >>> recognise(Path("digits:pixels"))
     'it is the name of built-in data'
@@ -45,12 +45,12 @@ def read(path: Path, options: ReadOptions) -> Source:
     from sklearn.datasets import load_digits
 
     digits = load_digits()
-    shapes = np.concatenate([digits.data / 16, np.zeros((1, 64))])  # the last one is a blank cell
+    shapes = np.concatenate([digits.data / 16, np.zeros((1, 64))])  # the last is a blank cell
     digit = np.append(digits.target, 10)
     generator = np.random.default_rng(options.seed)
     order = generator.permutation(len(digits.target))
     known, unseen = np.split(order, [int(SHARE * len(order))])
-    # Steeper towards the end: with a steep beginning most strips would hold a 0.
+    # Steeper towards the end: a steep start would put a 0 into most strips.
     tail = TAIL ** -((np.arange(10) / 9) ** 2)
     trained = strips(known, digit, tail, TRAIN, generator)
     tested = strips(unseen, digit, np.ones(10), TEST, generator)
@@ -77,7 +77,7 @@ def strips(
 ) -> Ints:
     """Fill `count` strips with one to four members of `pool`, their digits drawn by ten `odds`.
 
-    Returns positions in `digit`; its last one stands for a cell left blank.
+    Returns positions in `digit`, whose last entry is a blank cell.
 
     >>> strips(np.array([2]), np.array([0, 0, 7, 10]), np.ones(10), 1, np.random.default_rng(0))
     array([[3, 3, 3, 2]])
@@ -91,7 +91,7 @@ def strips(
 
 
 def kernel_map(shapes: Floats, known: Ints) -> Floats:
-    """Map M×64 pixels to M×COMPONENTS features fitted, without labels, on the `known` ones."""
+    """Map M×64 pixels to M×COMPONENTS features, fitted on the `known` rows without labels."""
     from sklearn.kernel_approximation import Nystroem
 
     nystroem = Nystroem(gamma=GAMMA, n_components=COMPONENTS, random_state=0)
@@ -100,16 +100,16 @@ def kernel_map(shapes: Floats, known: Ints) -> Floats:
 
 
 class RandomImages(Rows):
-    """Rows of noise, (B, 3, size, size), to try a plan without its data.
+    """Rows of random pixels, (B, 3, size, size), for a dry run without data.
 
     Every class has positives and negatives.
     """
 
     def __init__(self, count: int, classes: int, size: int) -> None:
         generator = torch.Generator().manual_seed(0)
-        labels = (torch.rand(count, classes, generator=generator) < 0.5).to(torch.uint8)
-        labels[0], labels[1] = 1, 0
-        super().__init__(labels, [f"class {k}" for k in range(classes)])
+        given = (torch.rand(count, classes, generator=generator) < 0.5).to(torch.uint8)
+        given[0], given[1] = 1, 0
+        super().__init__(given, [f"class {k}" for k in range(classes)])
         self.size = size
 
     def _draw(self, share: BatchIndex) -> list[Tensor]:

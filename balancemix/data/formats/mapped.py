@@ -1,7 +1,7 @@
-"""Large arrays that stay in their .npz: written in blocks, read by mapping the file into memory.
+"""Large arrays that stay in their .npz: written in blocks, and mapped into memory to be read.
 
-NumPy maps no member of an archive, but one that is stored without compression lies in the file as
-it would in memory, some way behind the archive's header of it.
+NumPy cannot map a member of an archive. But a member stored without compression has the same bytes
+in the file as in memory, some way after its header.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from balancemix.files import write_whole
 
 Array = npt.NDArray[Any]
 
-LARGE = 1 << 24  # bytes; smaller arrays are read, which also checks their sums
+LARGE = 1 << 24  # bytes; smaller arrays are read, which also checks their checksums
 ALIGNMENT = 64
-PADDING = 0xD935  # the field with which Android's zipalign fills up headers
+PADDING = 0xD935  # the field that Android's zipalign pads headers with
 
 
 def write_stored(path: Path, arrays: Mapping[str, Array]) -> None:
     """Write an uncompressed .npz whose arrays can be mapped, the same bytes for the same arrays.
 
-    An array that is a part of a mapped one is copied in blocks, never whole.
+    A slice of a mapped array is copied in blocks, never as a whole.
     """
 
     def save(draft: Path) -> None:
         with draft.open("wb") as out, zipfile.ZipFile(out, "w") as archive:
             for name, array in arrays.items():
-                if array.flags.fnc:  # in Fortran's order, which is not mapped
+                if array.flags.fnc:  # in Fortran order, which cannot be mapped
                     array = np.ascontiguousarray(array)
-                info = zipfile.ZipInfo(f"{name}.npy")  # of 1980, as NumPy's
+                info = zipfile.ZipInfo(f"{name}.npy")  # dated 1980, like NumPy's
                 info.extra = _padding(out.tell(), info.filename)
                 with archive.open(info, "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, array, allow_pickle=False)
@@ -44,17 +44,17 @@ def write_stored(path: Path, arrays: Mapping[str, Array]) -> None:
 
 
 def _padding(start: int, name: str) -> bytes:
-    """Fill up the header that begins at `start`, so that what follows is aligned in memory."""
-    fixed, sizes = 30, 20  # the header before the name, and the field of 64-bit sizes behind ours
+    """Pad the header that starts at `start`, so that the array after it is aligned in memory."""
+    fixed, sizes = 30, 20  # bytes before the name, and of the 64-bit sizes after our field
     count = -(start + fixed + len(name.encode()) + 4 + sizes) % ALIGNMENT
     return struct.pack("<HH", PADDING, count) + bytes(count)
 
 
 def map_array(file: Path, archive: zipfile.ZipFile, name: str) -> Array | None:
-    """Map an array of an open .npz, or return None where only reading will do.
+    """Map an array of an open .npz, or return None where it must be read.
 
-    That is where it is small, compressed, of objects, in Fortran's order or not aligned. Pages that
-    are written to become copies of one's own: the file never changes.
+    That is where it is small, compressed, of objects, in Fortran order or not aligned. A page that
+    is written to becomes a private copy: the file never changes.
     """
     info = archive.getinfo(f"{name}.npy")
     if info.compress_type != zipfile.ZIP_STORED or info.file_size < LARGE or info.flag_bits & 1:
@@ -65,11 +65,11 @@ def map_array(file: Path, archive: zipfile.ZipFile, name: str) -> Array | None:
         if len(header) < 30 or header[:4] != b"PK\x03\x04":
             return None
         stream.seek(sum(struct.unpack("<HH", header[26:])), 1)  # the lengths of name and extra
-        begin = stream.tell()
+        start = stream.tell()
         shape, fortran, dtype = _read_header(stream)
         offset = stream.tell()
     size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
-    whole = size == info.file_size - (offset - begin)
+    whole = size == info.file_size - (offset - start)
     if fortran or dtype.hasobject or not whole or offset % dtype.alignment:
         return None
     return np.memmap(file, dtype, "c", offset, shape)

@@ -1,5 +1,7 @@
-"""An `.npz` file: features N×D or maps N×D×H×W, labels N×K, and if wanted classes, split, images,
-truth, and views N×V×D… of augmented images. Large arrays are not read but mapped.
+"""An `.npz` file: features N×D or maps N×D×H×W and labels N×K.
+
+Optional: classes, split, images (names), truth, and views N×V×D… of augmented images. Large arrays
+are mapped, not read.
 """
 
 from __future__ import annotations
@@ -24,11 +26,11 @@ from balancemix.errors import InputError, listing
 Array = npt.NDArray[Any]
 ENDING = ".npz"  # of what `write` writes
 NAMES = ("features", "labels", "classes", "split", "images", "truth", "views")
-BLOCK = 1024  # rows looked at at once
+BLOCK = 1024  # rows checked at once
 
 
 def recognise(path: Path) -> str | None:
-    """Say whether it is the name of an .npz, which need not be there.
+    """Say whether a path is the name of an .npz, which need not exist.
 
     >>> recognise(Path("photos.npz"))
     'it ends in .npz'
@@ -37,22 +39,22 @@ def recognise(path: Path) -> str | None:
 
 
 def read(path: Path, options: ReadOptions) -> Source:
-    """Read features and labels, and the split named for each row, if any is.
+    """Read features and labels, and the split of each row if there are any.
 
-    `images` name the rows; where such files lie beside the .npz, they are the rows' pictures.
-    Rows are counted from 0.
+    `images` name the rows; files of these names beside the .npz are the rows' pictures. Messages
+    count rows from 0.
     """
     arrays = _arrays(path)
     for name in ("features", "labels"):
         if name not in arrays:
-            found = ", ".join(arrays) or "none that is known"
-            raise InputError(f"{path}: no array {name!r}, only {found}; save it under that name")
+            known = ", ".join(arrays) or "unknown ones"
+            raise InputError(f"{path}: no array {name!r}, only {known}; save it under that name")
     features = _features(path, arrays["features"])
     labels = arrays["labels"]
     if labels.ndim != 2 or len(labels) != len(features):
         raise InputError(
             f"{path}: labels are {_shape(labels)}, features {_shape(features)}; "
-            "both need one line for each row"
+            "both need one entry for each row"
         )
     count, width = labels.shape
     classes = _strings(path, "classes", arrays, width) or [f"class {k}" for k in range(width)]
@@ -82,7 +84,7 @@ def read(path: Path, options: ReadOptions) -> Source:
 
 
 def write(source: Source, given: Tensor, out: Path) -> None:
-    """Write the .npz with other labels; arrays that are not asked about stay as they are."""
+    """Write the .npz with other labels; other arrays stay as they are."""
     if source.features is None:
         raise InputError(
             f"{out}: an .npz holds features, but {source.path} has images; write a .csv, or "
@@ -94,8 +96,8 @@ def write(source: Source, given: Tensor, out: Path) -> None:
         if source.stored is not None:
             arrays["views"] = source.stored.numpy()
         arrays |= {"classes": np.array(source.classes), "images": np.array(source.names)}
-    kind = arrays["labels"].dtype if "labels" in arrays else np.uint8
-    changed: dict[str, Array] = {"labels": given.numpy().astype(kind)}
+    dtype = arrays["labels"].dtype if "labels" in arrays else np.uint8
+    changed: dict[str, Array] = {"labels": given.numpy().astype(dtype)}
     if source.truth is not None:
         changed["truth"] = source.truth.numpy()
     if source.split is not None:
@@ -109,10 +111,10 @@ def write(source: Source, given: Tensor, out: Path) -> None:
 
 
 def read_features(path: Path) -> Source:
-    """Read features, and names of the rows if there are any, without asking for labels."""
+    """Read features, and the names of the rows if there are any; labels are not needed."""
     arrays = _arrays(path)
     if "features" not in arrays:
-        raise InputError(f"{path}: no array 'features', found {', '.join(arrays) or 'nothing'}")
+        raise InputError(f"{path}: no array 'features', only {', '.join(arrays) or 'unknown ones'}")
     features = _features(path, arrays["features"])
     count = len(features)
     return Source(
@@ -129,15 +131,15 @@ def _row_names(count: int) -> list[str]:
 
 
 def _arrays(file: Path, names: Sequence[str] | None = NAMES) -> dict[str, Array]:
-    """Read every array that we know, or all; no pickled object is ever opened."""
+    """Read the arrays of these names, or all; nothing is unpickled."""
     try:
-        # Opened here, since NumPy leaves a file open that turns out to be broken.
+        # Opened here, since NumPy does not close a file that turns out to be broken.
         with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             known = list(archive) if names is None else names
             return {name: _array(file, archive, name) for name in known if name in archive}
     except FileNotFoundError as error:
         raise InputError(f"{file}: no such file") from error
-    except Exception as error:  # zip, zlib and NumPy's header parser each raise their own
+    except Exception as error:  # zip, zlib and NumPy's header parser raise different ones
         raise InputError(
             f"{file}: cannot be read ({' '.join(str(error).split())}); write it with np.savez, "
             "names as plain string arrays (dtype=str)"
@@ -166,17 +168,17 @@ def _views(file: Path, arrays: dict[str, Array], features: Array) -> Tensor | No
     if views.ndim != features.ndim + 1 or [len(views), *views.shape[2:]] != [count, *width]:
         raise InputError(
             f"{file}: views are {_shape(views)}, features {_shape(features)}; "
-            "they must be alike but for the number of views after the rows"
+            "they must be N×V×D… for features N×D…"
         )
     return None if views.shape[1] == 0 else torch.from_numpy(_numbers(file, "views", views))
 
 
 def _numbers(file: Path, name: str, features: Array) -> Array:
-    """Make features float16 or float32, and refuse those that are not finite."""
+    """Convert features to float16 or float32, and refuse any that are not finite."""
     if features.dtype.kind not in "fiub":
         raise InputError(f"{file}: {name} are {features.dtype}; they must be numbers")
     if features.dtype not in (np.float16, np.float32):
-        with np.errstate(over="ignore"):  # becomes inf, which is refused below
+        with np.errstate(over="ignore"):  # an overflow is inf, refused below
             features = features.astype(np.float32)
     blocks = (features[i : i + BLOCK] for i in range(0, len(features), BLOCK))
     finite = [np.isfinite(block).reshape(len(block), -1).all(axis=1) for block in blocks]
@@ -192,7 +194,7 @@ def _numbers(file: Path, name: str, features: Array) -> Array:
 def _binary(
     file: Path, name: str, labels: Array, classes: list[str], *, unknown: bool = False
 ) -> Tensor:
-    """Check 0s and 1s; where entries may be `unknown`, −1 is as well, and makes them int8."""
+    """Check that labels are 0 or 1; `unknown` also allows −1, which makes them int8."""
     wrong = np.argwhere((labels != 0) & (labels != 1) & ~((labels == -1) & unknown))
     if len(wrong):
         i, k = wrong[0]
@@ -207,12 +209,12 @@ def _binary(
 def _strings(file: Path, name: str, arrays: dict[str, Array], count: int) -> list[str] | None:
     if name not in arrays:
         return None
-    found = arrays[name]
-    if found.shape != (count,):
-        raise InputError(f"{file}: {name} are {_shape(found)}; {count} names are needed")
-    if found.dtype.kind == "S":
-        return [value.decode("utf-8", "replace") for value in found.tolist()]
-    return [str(value) for value in found.tolist()]
+    strings = arrays[name]
+    if strings.shape != (count,):
+        raise InputError(f"{file}: {name} are {_shape(strings)}; {count} names are needed")
+    if strings.dtype.kind == "S":
+        return [value.decode("utf-8", "replace") for value in strings.tolist()]
+    return [str(value) for value in strings.tolist()]
 
 
 def _shape(array: Array) -> str:

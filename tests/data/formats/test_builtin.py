@@ -3,7 +3,7 @@ import pytest
 import torch
 from sklearn.metrics import average_precision_score
 
-from balancemix.data import ReadOptions, load, load_unlabelled
+from balancemix.data import ReadOptions, load, load_inputs
 from balancemix.data.formats.builtin import CELLS, strips
 from tests.data.formats.contract import feature_rows
 
@@ -85,5 +85,5 @@ def test_clean_labels_can_be_learnt(data):
 
 def test_rows_to_predict_are_made_with_the_seed_of_their_run():
     wanted = load("digits", options=ReadOptions(seed=1)).test
-    rows = load_unlabelled("digits", wanted.classes, options=ReadOptions(seed=1))
+    rows = load_inputs("digits", wanted.classes, options=ReadOptions(seed=1))
     torch.testing.assert_close(feature_rows(rows).features, feature_rows(wanted).features)

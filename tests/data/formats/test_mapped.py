@@ -126,7 +126,7 @@ def test_rows_are_the_same_whether_mapped_or_read(tmp_path, everything_is_large,
 @pytest.mark.parametrize(
     ("views", "message"),
     [
-        (VIEWS[:3], "views are 3×3×6, features 4×6; they must be alike but for"),
+        (VIEWS[:3], "views are 3×3×6, features 4×6; they must be N×V×D"),
         (VIEWS[:, 0], "views are 4×6"),
         (VIEWS[..., :5], "views are 4×3×5"),
         (np.full((4, 1, 6), np.inf), "row 0: views hold NaN or infinity"),

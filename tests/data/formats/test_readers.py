@@ -187,9 +187,9 @@ def test_many_missing_images_are_counted(folder):
 
 
 def test_what_is_accepted():
-    refused("digit", "data 'digit' is not there; did you mean 'digits'? Known: digits")
+    refused("digit", "data 'digit': not found; did you mean 'digits'? Known: digits")
     refused("/nowhere", "a folder with labels.csv, an .npz file")
-    refused(__file__, "is of no known kind")
+    refused(__file__, "unknown format")
     refused("/nowhere/x.npz", "x.npz: no such file")
 
 
