@@ -140,6 +140,19 @@ def test_the_links_of_the_documents_lead_somewhere(path):
     assert [link for link in local if not (path.parent / link).exists()] == []
 
 
+# CONTRIBUTING.md names files that its reader is to write; test_contributing.py follows it.
+NAMING = [path for path in DOCUMENTS if path.name != "CONTRIBUTING.md"]
+
+
+@pytest.mark.parametrize("path", NAMING, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_files_that_documents_name_exist(path):
+    names = re.findall(r"`((?:[\w-]+/)*[\w-]+\.(?:py|toml))`", path.read_text(encoding="utf-8"))
+    folders = [ROOT / name for name in ("balancemix", "benchmarks", "tests")]
+    known = {f"/{file.relative_to(ROOT).as_posix()}" for top in folders for file in top.rglob("*")}
+    missing = {name for name in names if not any(file.endswith(f"/{name}") for file in known)}
+    assert missing <= {"my_methods.py"}  # the reader's
+
+
 def test_no_path_of_a_machine_is_in_the_repository():
     listed = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
