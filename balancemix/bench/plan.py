@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
@@ -102,6 +103,9 @@ class BenchPlan:
         for name in FILLED:
             if name in self.settings:
                 raise ValueError(f"settings.{name} is filled in for each run; use the lists above")
+        for name, section in self.settings.items():
+            if not isinstance(section, Mapping):
+                raise ValueError(f"settings.{name} is a section, not the value {section!r}")
         if "path" in self.settings.get("data", {}):
             raise ValueError("settings.data.path is filled in for each run; use data = [...]")
 
@@ -116,14 +120,19 @@ class BenchPlan:
 
 @dataclass(frozen=True)
 class Job:
-    """One run: what it trains, the name of its directory, and its plan."""
+    """One run: what it trains, the name of its directory, and the sections of its plan."""
 
     variant: Variant
     noise: str
     data: str
     seed: int
     name: str
-    plan: Plan
+    sections: dict[str, Any]
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan to train, which imports its method if that is not one of ours."""
+        return Plan.from_tree(self.sections)
 
     @property
     def cost(self) -> float:
@@ -160,13 +169,13 @@ def jobs(plan: BenchPlan, only: Iterable[str] = ()) -> list[Job]:
     for seed, data, text, variant in product(plan.seeds, plan.data, plan.noises, plan.methods):
         if text not in plan.noises_of(variant):
             continue
-        settings = _settings(plan, variant, text, data, seed)
+        sections = _sections(plan, variant, text, data, seed)
         tail = [data_slug(data)] if data != plan.data[0] else []
         name = "-".join([variant.slug, slug(text), str(seed), *tail])
         # A training that another variant needs too is shared with it.
-        name = taken.setdefault(json.dumps(settings.tree(), sort_keys=True), name)
+        name = taken.setdefault(json.dumps(sections, sort_keys=True), name)
         if variant in chosen:
-            listed.append(Job(variant, text, data, seed, name, settings))
+            listed.append(Job(variant, text, data, seed, name, sections))
     return listed
 
 
@@ -201,19 +210,29 @@ def _renamed(tree: Mapping[str, Any]) -> dict[str, Any]:
     return new
 
 
-def _settings(plan: BenchPlan, variant: Variant, text: str, data: str, seed: int) -> Plan:
-    """Make the plan of one run."""
+def _sections(plan: BenchPlan, variant: Variant, text: str, data: str, seed: int) -> dict[str, Any]:
+    """Write out the plan of one run; nothing is imported for it.
+
+    The settings of a method that is not one of ours stay as they are, and are checked in training.
+    """
     tree = copy.deepcopy(plan.settings)
-    method = {"name": variant.name, **variant.settings, **variant.on.get(text, {})}
-    for assignment in variant.set:
-        put(tree, *parse_assignment(assignment))
+    tree["method"] = {"name": variant.name, **variant.settings}
     # With a run on every core there is none left for loading processes.
-    rows = {"workers": 0, **tree.get("data", {}), "path": data}
-    tree |= {"method": method, "data": rows}
+    tree["data"] = {"workers": 0, **tree.get("data", {})}
     try:
-        return Plan.from_tree({**tree, "noise": text, "seed": seed})
+        for assignment in variant.set:
+            path, value = parse_assignment(assignment)
+            if path[0] in FILLED[1:] or path in (["method"], ["method", "name"], ["data", "path"]):
+                raise InputError(f"set {'.'.join(path)} is filled in for each run; remove it")
+            put(tree, path, value)
+        put(tree, ["data", "path"], data)
+        method = tree["method"] | variant.on.get(text, {})
+        ours = ":" not in variant.name
+        tree |= {"method": method if ours else {}, "noise": text, "seed": seed}
+        sections = Plan.from_tree(tree).tree()
     except InputError as error:
         raise InputError(f"bench, {variant.label}: {error}") from error
+    return sections if ours else sections | {"method": method}
 
 
 def _chosen(plan: BenchPlan, only: list[str]) -> list[Variant]:

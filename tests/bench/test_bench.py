@@ -166,6 +166,41 @@ def test_settings_reach_their_runs_and_no_others():
     assert [job.name for job in jobs(plan, ["mixup"])] == ["mixup-none-0", "mixup-single-0"]
 
 
+def test_a_row_s_set_reaches_the_method_and_gives_way_to_its_settings_under_a_noise():
+    row = {"name": "balancemix", "settings": {"alpha": 3, "power": 2}}
+    row |= {"set": ["method.alpha=0.5"], "on": {"single": {"alpha": 8}}}
+    listed = jobs(small(noises=["none", "single"], methods=[row]))
+    methods = [job.plan.tree()["method"] for job in listed]
+    assert [(method["alpha"], method["power"]) for method in methods] == [(0.5, 2), (8, 2)]
+
+
+@pytest.mark.parametrize(
+    "assignment", ["noise=flip:0.2", "seed=3", "data.path=b.npz", "method.name=asl"]
+)
+def test_a_row_cannot_set_what_the_plan_s_lists_fill_in(assignment):
+    name = assignment.split("=")[0]
+    with pytest.raises(InputError, match=f"bce: set {name} is filled in for each run"):
+        jobs(small(methods=[{"name": "bce", "set": [assignment]}]))
+
+
+def test_reading_a_bench_imports_no_method_of_a_stranger(whole, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "out"
+    shutil.copytree(whole / "out", out)
+    (tmp_path / "evilmod.py").write_text("open('imported', 'w').close()")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    tree = json.loads((out / "bench.json").read_text())
+    tree["methods"].append({**tree["methods"][0], "name": "evilmod:X", "label": "Evil"})
+    (out / "bench.json").write_text(json.dumps(tree))
+    assert main(["report", str(out)]) == 0
+    assert "Evil" in (out / "report.html").read_text()
+    more = (whole / "plan.toml").read_text() + '[[methods]]\nname = "evilmod:X"\nlabel = "Evil"\n'
+    (tmp_path / "more.toml").write_text(more)
+    for plan in (str(whole / "plan.toml"), "more.toml"):
+        main(["bench", plan, "--out", str(out), "--tables"])
+    assert not (tmp_path / "imported").exists()
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -181,6 +216,7 @@ def test_settings_reach_their_runs_and_no_others():
         ({"methods": [{"name": "bce"}, {"name": "bce"}]}, "bce is listed twice"),
         ({"methods": [{"name": "bce", "noises": ["single"]}]}, "'single' is not planned"),
         ({"methods": [{"name": "bce", "over": "BCE"}]}, "over = 'BCE'; "),
+        ({"settings": {"data": 3}}, "settings.data is a section, not the value 3"),
         ({"settings": {"seed": 3}}, "settings.seed is filled in for each run"),
         ({"tables": ["papers"]}, "did you mean 'paper'?"),
     ],
