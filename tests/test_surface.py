@@ -5,6 +5,7 @@ import doctest
 import re
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -48,7 +49,8 @@ def test_type_checkers_see_the_same_names():
     assert sorted(map(str, names)) == sorted(balancemix.__all__)
 
 
-def test_every_public_name_has_an_example_that_runs():
+def test_every_public_name_has_an_example_that_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     page = doctest.DocTestParser().get_doctest(text, {}, "docs/api.md", "docs/api.md", 0)
     code = "".join(example.source for example in page.examples)
