@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Read = Callable[[Path, int], "Image"]  # decodes a file as size×size RGB
 
 KINDS = ("auto", "memory", "disk", "off")
-LAYOUT = "1"  # of a file of kept images; part of its name
+LAYOUT = "2"  # of a file of kept images; part of its name
 
 
 class Store:

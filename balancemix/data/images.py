@@ -132,6 +132,8 @@ def problem(path: Path) -> str | None:
     try:
         with Image.open(path) as image:
             kind = image.format
+            if _has_unknown_range(image):
+                return "32-bit pixels"
             image.verify()
         # verify() does not notice a truncated JPEG. One without its end marker may still be
         # complete, with bytes added after it: only decoding shows.
@@ -149,14 +151,27 @@ def _ends(path: Path, marker: bytes) -> bool:
 
 
 def decode(path: Path) -> Image:
-    """Read an image file as RGB."""
+    """Read an image file as RGB; 16 bits are scaled to 8, where Pillow would clip them.
+
+    32-bit integers and floating-point numbers are refused, since their range is unknown.
+    """
     from PIL import Image
 
     try:
         with Image.open(path) as image:
-            return image.convert("RGB")
+            if not _has_unknown_range(image):
+                if image.mode.startswith("I"):
+                    pixels = (np.asarray(image) >> 8).astype(np.uint8)
+                    return Image.fromarray(pixels).convert("RGB")
+                return image.convert("RGB")
     except Exception as error:  # Pillow's readers raise whatever their format's parser does
         raise InputError(f"{path}: cannot be read as an image ({error}); replace it") from error
+    raise InputError(f"{path}: has 32-bit pixels of unknown range; save it with 8 or 16 bits")
+
+
+def _has_unknown_range(image: Image) -> bool:
+    # Older versions of Pillow open a PNG of 16 bits as one of 32.
+    return image.mode == "F" or (image.mode == "I" and image.format != "PNG")
 
 
 def read(path: Path, size: int) -> Image:

@@ -211,6 +211,28 @@ def test_grey_and_transparent_images_become_rgb(tmp_path):
     assert rows.__getitems__([0, 1, 2, 3])[0].shape[1] == 3
 
 
+@pytest.mark.parametrize("kind", ["png", "tif"])
+def test_sixteen_bits_are_scaled_to_eight(tmp_path, kind):
+    values = np.array([[0, 255, 256, 32768, 65535]], dtype=np.uint16)
+    Image.fromarray(values).save(tmp_path / f"x.{kind}")
+    assert images.problem(tmp_path / f"x.{kind}") is None
+    assert np.asarray(images.decode(tmp_path / f"x.{kind}"))[0, :, 0].tolist() == [
+        0,
+        0,
+        1,
+        128,
+        255,
+    ]
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.float32])
+def test_pixels_without_a_known_range_are_refused(tmp_path, dtype):
+    Image.fromarray(np.array([[0, 1, 200]], dtype=dtype)).save(tmp_path / "x.tif")
+    assert images.problem(tmp_path / "x.tif") == "32-bit pixels"
+    with pytest.raises(InputError, match=r"x\.tif: has 32-bit pixels.*; save it with 8 or 16 bits"):
+        images.decode(tmp_path / "x.tif")
+
+
 @pytest.mark.parametrize("views", [0, 1, 3])
 def test_an_image_is_decoded_once(photos, views, monkeypatch):
     opened, original = [], Image.open

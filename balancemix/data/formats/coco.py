@@ -1,7 +1,7 @@
 """COCO: `annotations/instances_{train,val}{2014,2017}.json` beside folders of images.
 
 A class is present if the image has any annotation of its category, crowds included. Classes are in
-the order of the JSON file. The train split trains, the val split is scored.
+the order of the train file. The train split trains, the val split is scored.
 """
 
 from __future__ import annotations
@@ -43,14 +43,16 @@ def read(path: Path, options: ReadOptions) -> Source:
     if unannotated not in UNANNOTATED:
         raise InputError(f"unannotated: {unannotated!r}; {suggest(unannotated, UNANNOTATED)}")
     year = _year(path)
-    parts, categories = [], {}
+    parts = []
+    categories: dict[int, str] = {}
     for part in PARTS:
         file = _file(path, part, year)
         known, names, given = _read_part(file)
-        if part == "train":
-            categories = known
-        elif known != categories:
+        categories = categories or known
+        if known != categories:
             raise InputError(f"{file}: its categories are not those of train{year}")
+        order = list(known)
+        given = given[:, [order.index(number) for number in categories]]
         kept = (given.sum(1) > 0) | (unannotated == "keep")
         if not kept.any():
             raise InputError(f"{file}: no image has an annotation")

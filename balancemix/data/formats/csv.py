@@ -166,9 +166,10 @@ def _entries(file: Path) -> Iterator[Entry]:
     text = read_text(file, f"a folder of images needs one, {HEADER}", SAVE)
     if not text.strip():
         raise InputError(f"{file}: is empty; {HEADER}")
-    lines = csv.reader(io.StringIO(text))
+    # Strict, since an unbalanced quote would otherwise make one cell of the rest of the file.
+    lines, row = csv.reader(io.StringIO(text), strict=True), 0
     try:
-        header = [name.strip() for name in next(lines, [])]
+        header, row = [name.strip() for name in next(lines, [])], 1
         for name in ("image", "labels"):
             if header.count(name) != 1:
                 names = ", ".join(map(repr, header)) or "nothing"
@@ -177,7 +178,7 @@ def _entries(file: Path) -> Iterator[Entry]:
             if any(cell.strip() for cell in cells):  # spreadsheets leave rows of empty cells
                 yield _entry(f"{file} row {row}", row, header, cells)
     except csv.Error as error:
-        raise InputError(f"{file} line {lines.line_num}: not CSV ({error})") from error
+        raise InputError(f"{file} row {row + 1}: not CSV ({error}); check its quotes") from error
 
 
 def _entry(where: str, row: int, header: list[str], cells: list[str]) -> Entry:
@@ -189,6 +190,9 @@ def _entry(where: str, row: int, header: list[str], cells: list[str]) -> Entry:
     values = {name: cell.strip() for name, cell in zip(header, cells, strict=True)}
     if not values["image"]:
         raise InputError(f"{where}: the image cell is empty; name a file")
+    for name in ("image", "labels"):
+        if "\n" in values[name] or "\r" in values[name]:
+            raise InputError(f"{where}: the {name} cell has a line break; check its quotes")
     split = values.get("split")
     if split is not None:
         check_split(where, split)

@@ -65,6 +65,13 @@ def changed(folder: Path, part: str, change) -> Path:
     return folder
 
 
+def test_categories_may_stand_in_another_order_in_val(tmp_path):
+    expected = load(make(tmp_path)).test.given
+    data = load(changed(tmp_path, "val", lambda content: content["categories"].reverse()))
+    assert data.classes == CLASSES
+    assert torch.equal(data.test.given, expected)
+
+
 @pytest.mark.parametrize("images", ["", "images"])
 def test_both_splits(tmp_path, images):
     data = load(make(tmp_path, images=images), View(size=8))

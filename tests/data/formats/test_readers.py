@@ -122,6 +122,10 @@ def test_random_holdout(folder):
         (GOOD.replace("test", "train"), "no rows to score on"),
         ("image,labels\na.jpg,cat|dog\n", "needs at least two rows"),
         (GOOD + "x.jpg,cat,test\n", "1 of 5 images cannot be read: 'x.jpg' (row 6, missing)"),
+        (GOOD.replace("b.jpg,cat", 'b.jpg,"cat'), "row 3: not CSV (unexpected end of data)"),
+        ('image,labels\na.jpg,"cat"dog\n', "row 2: not CSV (',' expected after '\"')"),
+        ('image,labels\na.jpg,"cat\nb.jpg,dog"\n', "row 2: the labels cell has a line break"),
+        ('image,labels\n"a.jpg,cat\nb.jpg",dog\n', "row 2: the image cell has a line break"),
         ("image,labels\na.jpg," + "x" * 200_000, "not CSV (field larger than field limit"),
     ],
 )
