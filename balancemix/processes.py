@@ -1,6 +1,6 @@
-"""The other processes of a run, if there are any, and how a batch is split across them.
+"""Several processes, one run: how they meet, exchange tensors, and split a batch.
 
-The only file that talks to torch.distributed.
+The only module that imports torch.distributed.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from balancemix.errors import InputError
 if TYPE_CHECKING:
     from torch._C._distributed_c10d import Store
 
-TIMEOUT = 1800  # seconds; as long as torch waits for a process
-PIECE = 1 << 26  # bytes to exchange at once: a GPU may have no room for a whole label table
+TIMEOUT = 1800  # seconds; torch's default for gloo
+PIECE = 1 << 26  # bytes to exchange at once: a whole label table may not fit on a GPU
 
 
 def _in_group() -> bool:
@@ -40,36 +40,38 @@ def start(*, cpu: bool = False) -> None:
         return
     from accelerate import PartialState
 
-    # Left to itself, Accelerate joins CPUs only where it is told that there is nothing else.
+    # Accelerate joins processes on CPUs only if it is told that there are no GPUs.
     cpu = cpu or not (torch.cuda.is_available() or torch.xpu.is_available())
     store = _torchruns_store()
     if store is not None and (cpu or torch.cuda.is_available()):
         number = int(os.environ["RANK"])
-        own = _section(store, _meet(store, number, started))
-        backend = "gloo" if cpu else "nccl"
-        # The first one writes files that may take longer than NCCL's ten minutes.
-        timeout = timedelta(seconds=TIMEOUT)
         dist.init_process_group(
-            backend, store=own, rank=number, world_size=started, timeout=timeout
+            "gloo" if cpu else "nccl",
+            store=_section(store, _meet(store, number, started)),
+            rank=number,
+            world_size=started,
+            # The first process writes files, which may take longer than NCCL's ten minutes.
+            timeout=timedelta(seconds=TIMEOUT),
         )
     PartialState(cpu=cpu)
-    # An interpreter that ends before gloo's threads do is aborted, now and then.
+    # An interpreter that exits before gloo's threads is sometimes aborted.
     atexit.register(_leave)
     if world_size() != started:
         raise InputError(
-            f"WORLD_SIZE is {started}, but {world_size()} of the processes came together"
+            f"WORLD_SIZE is {started}, but {world_size()} processes joined; start them by torchrun"
+            " or accelerate launch"
         )
 
 
 def _leave() -> None:
-    """Leave the group, once nothing is left that would use it."""
+    """Leave the group, after freeing what still uses it."""
     if _in_group():
         gc.collect()
         dist.destroy_process_group()
 
 
 def _torchruns_store() -> Store | None:
-    """Open the store that outlives the processes which torchrun starts, if there is one."""
+    """Open torchrun's store, which outlives the processes that it starts, if there is one."""
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
         return None
     address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
@@ -83,27 +85,30 @@ def _section(store: Store, name: str) -> Store:
 
 
 def _meet(store: Store, rank: int, world: int) -> str:
-    """Find the other processes of this attempt, and no dead ones, and a name for the attempt.
+    """Wait for all processes of this attempt, and return a name for the attempt.
 
-    When torchrun starts processes again, its store still holds the addresses of those before, and
-    torch would try to reach them. Nor do all machines count the attempts alike.
+    After a restart, torchrun's store may still hold the addresses of processes that have died, and
+    torch would try to reach them. Machines may count the attempts differently, so a process is
+    known by a random token.
     """
-    own, until = os.urandom(8).hex(), time.monotonic() + TIMEOUT
-    store.set(f"here/{rank}", own)
+    token, until = os.urandom(8).hex(), time.monotonic() + TIMEOUT
+    store.set(f"here/{rank}", token)
     while time.monotonic() < until:
         present = [_look(store, f"here/{number}") for number in range(world)] if rank == 0 else []
         if present and all(present):
             store.set("met", " ".join(present))
         met = _look(store, "met")
-        if own in met:
-            # A dead process cannot have seen what holds the first one's newest sign of life.
+        if token in met:
+            # A dead process cannot have seen a list that holds the first process's new token.
             store.set(f"seen/{rank}", met)
             if rank == 0 and all(_look(store, f"seen/{n}") == met for n in range(world)):
                 store.set("go", met)
             if _look(store, "go") == met:
                 return hashlib.blake2b(met.encode(), digest_size=8).hexdigest()
         time.sleep(0.02)
-    raise InputError(f"the {world} processes did not come together within {TIMEOUT} seconds")
+    raise InputError(
+        f"the {world} processes did not meet within {TIMEOUT} seconds; check that each one started"
+    )
 
 
 def _look(store: Store, key: str) -> str:
@@ -111,7 +116,7 @@ def _look(store: Store, key: str) -> str:
 
 
 def rank() -> int:
-    """Number this process, from 0."""
+    """Return the number of this process, from 0."""
     return dist.get_rank() if _in_group() else 0
 
 
@@ -125,23 +130,23 @@ def local_world_size() -> int:
     return int(os.environ.get("LOCAL_WORLD_SIZE", "1")) if _in_group() else 1
 
 
-def begin(what: str) -> None:
-    """Note that this launch has started a run, for the processes of a restart."""
+def mark_started(run: str) -> None:
+    """Record that this launch has started a run, for the processes of a restart."""
     store = _torchruns_store()
     if store is not None:
-        store.set(f"begun/{what}", "yes")
+        store.set(f"started/{run}", "yes")
 
 
-def begun(what: str) -> bool:
+def was_started(run: str) -> bool:
     """Return whether this launch had already started the run before torchrun restarted it."""
     store = _torchruns_store()
     if store is None:
         return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
-    return bool(store.check([f"begun/{what}"]))
+    return bool(store.check([f"started/{run}"]))
 
 
 def barrier() -> None:
-    """Wait until every process has come here."""
+    """Wait until every process has called this."""
     if world_size() > 1:
         dist.barrier()
 
@@ -179,12 +184,12 @@ def broadcast(content: bytes | None) -> bytes | None:
 
 
 def all_equal(*contents: bytes | Tensor) -> bool:
-    """Tell whether all processes hold the same bytes, or tensors."""
+    """Return whether all processes pass the same bytes and tensors."""
     digest = hashlib.blake2b(digest_size=7)
     for content in contents:
         if isinstance(content, bytes):
             digest.update(content)
-        else:  # by its bytes: NumPy does not know all types
+        else:  # as bytes: NumPy does not know bfloat16
             flat = content.detach().cpu().contiguous().view(-1)
             digest.update(flat.view(torch.uint8).numpy().data)
     number = torch.tensor([int.from_bytes(digest.digest(), "little")])
@@ -195,7 +200,7 @@ def all_equal(*contents: bytes | Tensor) -> bool:
 
 
 class _Sum(torch.autograd.Function):
-    """A sum over processes, of which each one's gradient is the sum of all of theirs."""
+    """A sum over processes; the gradient of each is the sum of their gradients."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor) -> Tensor:
@@ -207,7 +212,7 @@ class _Sum(torch.autograd.Function):
 
 
 def learnable_sum(values: Tensor) -> Tensor:
-    """Add up a tensor over all processes, so that a loss can be traced back through the sum."""
+    """Add up a tensor over all processes, and pass gradients back through the sum."""
     if world_size() == 1:
         return values
     total: Tensor = _Sum.apply(values)
@@ -215,25 +220,25 @@ def learnable_sum(values: Tensor) -> Tensor:
 
 
 def unwrap(model: nn.Module) -> nn.Module:
-    """Take the model out of what averages its gradients.
+    """Take a model out of DistributedDataParallel.
 
-    That exchanges buffers in a forward pass, for which all processes would have to make as many.
+    Its forward pass exchanges buffers, so all processes would have to make equally many passes.
     """
     return model.module if isinstance(model, DistributedDataParallel) else model
 
 
 def _on_backend_device(values: Tensor) -> Tensor:
-    """Put a tensor where the processes can exchange it: NCCL knows nothing but GPUs."""
-    on_gpus = dist.is_available() and _in_group() and dist.get_backend() == "nccl"
+    """Move a tensor to where the processes can exchange it: NCCL takes tensors on GPUs only."""
+    on_gpus = _in_group() and dist.get_backend() == "nccl"
     return values.cuda() if on_gpus else values.contiguous()
 
 
 @dataclass(frozen=True)
 class Shard:
-    """One process's part of `total` rows: every `world`-th, from the `rank`-th on.
+    """One process's rows of a batch of `total`: every `world`-th, from the `rank`-th on.
 
-    A batch of fewer rows than processes leaves some without any. They are shown its first row,
-    with no weight: one that sat out a step would leave the others waiting for its gradient.
+    A batch of fewer rows than processes leaves some without any. They get its first row with
+    weight 0: a process that skipped a step would leave the others waiting for its gradient.
 
     >>> Shard(5, rank=1, world=2).places, Shard(5, rank=1, world=2).weight
     ([1, 3], 0.8)
@@ -247,35 +252,35 @@ class Shard:
 
     @property
     def places(self) -> list[int]:
-        """Where the part's rows stand in the batch."""
+        """Positions of the shard's rows in the batch."""
         return list(range(self.rank, self.total, self.world)) or [0]
 
     @property
     def weight(self) -> float:
-        """What the part's mean counts for, if the mean over processes is to be the batch's."""
+        """Weight of the shard's mean, such that the mean over processes is the batch's."""
         return len(range(self.rank, self.total, self.world)) * self.world / self.total
 
     def take(self, values: Tensor) -> Tensor:
-        """Take the part's of `total` values."""
-        own = values[self.rank :: self.world]
-        return own if len(own) else values[:1]
+        """Take the shard's part of `total` values."""
+        part = values[self.rank :: self.world]
+        return part if len(part) else values[:1]
 
     def permutation(self, generator: torch.Generator) -> Tensor:
-        """Permute the part's rows, drawing as many numbers as a permutation of the whole takes.
+        """Permute the shard's rows in the order that a permutation of the whole batch gives them.
 
-        The order in which a permutation of the whole has them; of the whole, it is that itself.
+        Every process draws as many random numbers, and a shard of everything gets that permutation.
         """
         return self.take(torch.randperm(self.total, generator=generator)).argsort().argsort()
 
 
 class BatchIndex(list[int]):
-    """The row numbers that a process takes of a `batch`: those at `places`, or all of them.
+    """The row numbers that a process takes from a `batch`: those at `places`, or all of them.
 
-    A list, so that any data set can be asked for it; ours look at the whole, which decides what
-    random variation each of its rows gets.
+    A list, so that any data set can be indexed by it. Ours look at the whole batch too: it seeds
+    the augmentation of its rows.
 
-    >>> share = BatchIndex([7, 5, 9], [0, 2])
-    >>> share, share.batch, share.take(torch.tensor([1, 2, 3]))
+    >>> index = BatchIndex([7, 5, 9], [0, 2])
+    >>> index, index.batch, index.take(torch.tensor([1, 2, 3]))
     ([7, 9], [7, 5, 9], tensor([1, 3]))
     """
 
@@ -285,5 +290,5 @@ class BatchIndex(list[int]):
         self.places = None if places is None else list(places)
 
     def take(self, values: Tensor) -> Tensor:
-        """Take the share of what was made for the whole batch."""
+        """Take this process's part of values made for the whole batch."""
         return values if self.places is None else values[self.places]

@@ -108,7 +108,7 @@ def train_plan(
     """Do all that a plan asks for and leave it in a run directory, or go on with the one there."""
     first = processes.rank() == 0  # of several processes, the one that looks and writes
     # torchrun repeats the command as it was given; what it began then is to be gone on with.
-    again = first and processes.begun(str(out.resolve()))
+    again = first and processes.was_started(str(out.resolve()))
     how = {"resume": resume or again, "force": force and not again}
     if first:
         Run.check(out, plan, **how)
@@ -117,7 +117,7 @@ def train_plan(
     processes.barrier()
     run = Run.create(out, plan, **how) if first else Run(out)
     if first:
-        processes.begin(str(out.resolve()))
+        processes.mark_started(str(out.resolve()))
         experiment.record_noise(run)
     with bar(plan.tree()["method"]["name"], experiment.steps) as show:
         trained = experiment.fit(run, show)
