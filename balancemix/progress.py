@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol, TextIO
 
+from balancemix.errors import printable
+
 
 class Progress(Protocol):
     """Something that can be told how far a long job is."""
@@ -61,7 +63,7 @@ class Lines:
 
     def line(self, text: str) -> None:
         """Write a line."""
-        print(text, file=self.out, flush=True)
+        print(printable(text), file=self.out, flush=True)
 
 
 class Bar:
@@ -99,7 +101,7 @@ class Bar:
 
     def line(self, text: str) -> None:
         """Put a line above the bar."""
-        self.bar.console.print(text, highlight=False, markup=False)
+        self.bar.console.print(printable(text), highlight=False, markup=False, emoji=False)
 
 
 @contextmanager

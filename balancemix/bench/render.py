@@ -5,10 +5,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import rich.table
-from rich.markup import escape as escape_markup
+from rich.text import Text
 
 from balancemix.bench.scores import GROUPS
 from balancemix.bench.table import Mark, Table
+from balancemix.errors import printable
 from balancemix.files import write_csv, write_text
 
 SPECIAL = {
@@ -19,11 +20,7 @@ SPECIAL = {
 }  # fmt: skip
 MARKDOWN: dict[Mark, str] = {"": "{}", "best": "**{}**", "second": "<u>{}</u>"}
 LATEX: dict[Mark, str] = {"": "{}", "best": r"\textbf{{{}}}", "second": r"\underline{{{}}}"}
-SCREEN: dict[Mark, str] = {
-    "": "{}",
-    "best": "[bold]{}[/bold]",
-    "second": "[underline]{}[/underline]",
-}
+SCREEN: dict[Mark, str] = {"": "", "best": "bold", "second": "underline"}
 
 
 def write_tables(folder: Path, tables: Iterable[Table]) -> None:
@@ -95,16 +92,17 @@ def terminal(table: Table, width: int) -> rich.table.Table:
     lines = [line._replace(names=line.names[-len(headings) :]) for line in table.lines()]
     texts = [[*line.names, *(cell.text for cell, _ in line.cells)] for line in lines]
     wide = sum(max(map(len, column)) + 3 for column in zip(*texts, strict=True)) < width
-    screen = rich.table.Table(title=table.title, title_justify="left", header_style="bold")
+    title = Text(printable(table.title), "table.title")
+    screen = rich.table.Table(title=title, title_justify="left", header_style="bold")
     for name in headings:
-        screen.add_column(name, no_wrap=True)
+        screen.add_column(Text(printable(name)), no_wrap=True)
     for name in table.headings:
-        screen.add_column(name, justify="right")
+        screen.add_column(Text(printable(name)), justify="right")
     for i, (names, cells, _) in enumerate(lines):
         numbers = [(cell.text if wide else cell.number, mark) for cell, mark in cells]
-        marked = [SCREEN[mark].format(number) for number, mark in numbers]
+        marked = [Text(printable(number), SCREEN[mark]) for number, mark in numbers]
         ends = i + 1 < len(lines) and lines[i + 1].first
-        screen.add_row(*map(escape_markup, names), *marked, end_section=ends)
+        screen.add_row(*(Text(printable(name)) for name in names), *marked, end_section=ends)
     return screen
 
 

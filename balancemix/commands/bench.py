@@ -77,7 +77,7 @@ def compare(arguments: argparse.Namespace) -> int:
     from balancemix.bench.runner import check_data, remember, train_missing
     from balancemix.bench.scores import read_results
     from balancemix.commands.show import console
-    from balancemix.errors import InputError
+    from balancemix.errors import InputError, printable
 
     plan = planned(arguments)
     out = directory(arguments)
@@ -95,7 +95,8 @@ def compare(arguments: argparse.Namespace) -> int:
             screen.print(terminal(table, screen.width))
     screen.print(f"{len(tables)} tables: {out / 'tables'}", soft_wrap=True)
     for name, line in failures.items():
-        print(f"failed: {name}: {line}  ({out / 'failures' / name}.txt)", file=sys.stderr)
+        trace = out / "failures" / f"{name}.txt"
+        print(printable(f"failed: {name}: {line}  ({trace})"), file=sys.stderr)
     return 1 if failures else 0
 
 

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Read the run or bench, and write its page."""
-    from balancemix.errors import InputError
+    from balancemix.errors import InputError, printable
     from balancemix.files import write_text
 
     folder, out = arguments.directory, arguments.out or arguments.directory / "report.html"
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> None:
     write_text(out, page.render())
     if arguments.figures is not None:
         page.save_figures(arguments.figures)
-    print(out)
+    print(printable(str(out)))
     if arguments.open:
         import webbrowser
 

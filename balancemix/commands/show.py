@@ -8,24 +8,38 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
+from balancemix.errors import printable
+
 if TYPE_CHECKING:
     from balancemix.auditing.findings import Findings
     from balancemix.run import Run
     from balancemix.training.experiment import Experiment
 
 
+class Screen(Console):
+    """Standard output, on which text is only text: no markup, no emoji, no control characters."""
+
+    def __init__(self) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False)
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print lines of text and tables."""
+        texts = (printable(each) if isinstance(each, str) else each for each in objects)
+        super().print(*texts, **options)
+
+
 def console() -> Console:
     """Make a console on the current standard output."""
-    return Console(highlight=False)
+    return Screen()
 
 
 def make_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     """Lay out rows of text, the first column aligned left."""
-    table = Table(title=title, title_justify="left", header_style="bold")
+    table = Table(title=printable(title), title_justify="left", header_style="bold")
     for i, name in enumerate(header):
-        table.add_column(name, justify="left" if i == 0 else "right")
+        table.add_column(printable(name), justify="left" if i == 0 else "right")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(printable, row))
     return table
 
 

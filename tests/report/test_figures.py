@@ -168,6 +168,15 @@ def test_classes_are_named_or_counted():
     assert "c1" not in text.split("\n")
 
 
+def test_names_are_drawn_as_they_are_not_as_formulas(tmp_path):
+    names = [f"$_$ cost {k}" for k in range(6)]
+    figure = classes.distribution(COUNTS, GROUPS, names)
+    assert set(names) <= set(said(figure).split("\n"))
+    written = style.save(figure, tmp_path / "figure")[0].read_text(encoding="utf-8")
+    assert "$_$ cost 3" in written
+    assert "$_$ 2.0 (2.0)" in style.inline(curves.learning({"$_$": [1.0, 2.0]}), "a", "")
+
+
 def test_histograms_show_all_labels_and_where_doubt_begins():
     from matplotlib.patches import StepPatch
 

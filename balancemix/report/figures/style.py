@@ -59,6 +59,7 @@ _SETTINGS: dict[str, Any] = {
     "legend.frameon": False,
     "lines.linewidth": 1.8,
     "text.color": INK,
+    "text.parse_math": False,  # a class may be named "$_$"
     "xtick.color": FAINT,
     "ytick.color": FAINT,
     "xtick.labelsize": 8.5,
