@@ -23,18 +23,18 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Literal, Self, get_args
+from typing import Literal, Self
 
 import torch
 from torch import Tensor, nn
 
 from balancemix import processes
-from balancemix.errors import suggest
 from balancemix.judge.held_out import LabelErrors
 from balancemix.labels.chunks import chunks
 from balancemix.labels.mixtures import Fit, Mixtures, fit_mixtures
 from balancemix.labels.table import manage, training_labels
-from balancemix.methods.base import Batch, Method, Request, guard_counts, require, warm_epochs
+from balancemix.methods.base import Batch, Method, Request, guard_counts, warm_epochs
+from balancemix.methods.checks import require
 from balancemix.methods.losses import asl, bce, focal
 from balancemix.methods.mixing import draw_lambda, mix
 from balancemix.methods.sampling import Score, effective_rows, minority_odds
@@ -83,12 +83,10 @@ class BalanceMix(Method):
     base_loss: Literal["bce", "focal", "asl"] = "bce"
 
     def __post_init__(self) -> None:
-        if self.relabel not in get_args(Relabel):  # as True and False were, before it named a place
-            known = suggest(str(self.relabel), get_args(Relabel))
-            raise ValueError(f"relabel={self.relabel!r}: {known}")
+        super().__post_init__()
         if self.epsilon != "auto":
             require(0.5, 1, epsilon=self.epsilon)
-        require(0, math.inf, alpha=self.alpha, warmup=self.warmup or 0)
+        require(0, math.inf, warmup=self.warmup or 0, power=self.power, fewest=self.fewest)
         self.errors: LabelErrors | None = None  # by which settings were decided
 
     def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
@@ -217,21 +215,27 @@ class BalanceMix(Method):
         Labels are re-labelled by the second matrix, that of views; without one, by the first.
         """
         given, (plain, *rest) = self.table.given, self.checked(confidence)
-        on_views, judging = (rest or [plain])[0], self.select and self.epoch + 1 >= self.warm
-        facts = super().end_epoch() | (self.chosen if self.epoch == 1 else {})
-        if self.odds is not None:
-            self.odds = minority_odds(given, plain, self.power, self.score)  # line 17: Eqs. 2–4
-            facts["effective_rows"] = effective_rows(self.odds)
-        if not judging:
-            return facts
-        self.mixtures = fit_mixtures(  # line 18: Eqs. 6 and 7
-            given, plain, fit=self.mixture, fewest=self.fewest, separation=self.separation
-        )
+        odds, mixtures = self.odds, self.mixtures
+        facts = dict(self.chosen) if self.epoch == 0 else {}
+        if odds is not None:
+            odds = minority_odds(given, plain, self.power, self.score)  # line 17: Eqs. 2–4
+            facts["effective_rows"] = effective_rows(odds)
+        if self.select and self.epoch + 1 >= self.warm:
+            mixtures = fit_mixtures(  # line 18: Eqs. 6 and 7
+                given, plain, fit=self.mixture, fewest=self.fewest, separation=self.separation
+            )
+            self._manage_all(mixtures, plain, rest[0] if rest else plain)
+            facts |= self.table.shares() | guard_counts(mixtures.guard)
+        self.odds, self.mixtures = odds, mixtures
+        return super().end_epoch() | facts
+
+    def _manage_all(self, mixtures: Mixtures, plain: Tensor, on_views: Tensor) -> None:
+        """Decide every label of the table."""
+        given = self.table.given
         for rows in chunks(*given.shape):
-            clean = self.mixtures.clean(given[rows], plain[rows])  # Eq. 8
+            clean = mixtures.clean(given[rows], plain[rows])  # Eq. 8
             clean = clean.masked_fill_(given[rows] > 0, 1.0) if self.trusting else clean
             self.table.write(rows, self._status(given[rows], clean, on_views[rows]), clean)  # Eq. 9
-        return facts | self.table.shares() | guard_counts(self.mixtures.guard)
 
     def _status(self, given: Tensor, clean: Tensor, confidence: Tensor) -> Tensor:
         relabel = self.relabel != "off"

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self, final
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 
 import torch
 from torch import Tensor, nn
@@ -17,11 +17,14 @@ from balancemix.judge.noise_rates import NoiseRates
 from balancemix.labels.mixtures import Guard, Mixtures
 from balancemix.labels.table import LabelTable, check_confidence
 from balancemix.methods import losses
+from balancemix.methods.checks import check_batch, check_choices, require
 from balancemix.methods.mixing import draw_lambda, mix
 from balancemix.methods.sampling import Batches
 from balancemix.processes import Shard
 
 Reduction = Literal["sum", "mean"]
+
+_STATE = ("table", "odds", "epoch", "epochs", "generator", "order")  # what `start` adds
 
 # Classes that a method may keep besides tensors and plain values; a checkpoint names the class.
 _KINDS = {kind.__name__: kind for kind in (Mixtures, NoiseRates)}
@@ -64,19 +67,37 @@ class Method:
     # Attributes that a checkpoint keeps besides table, odds, epoch and generator.
     KEEPS: ClassVar[tuple[str, ...]] = ()
 
+    def __post_init__(self) -> None:
+        check_choices(self)
+        require(0, math.inf, alpha=self.alpha)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            kind = type(self)
+            if name in (*_STATE, *kind.KEEPS) and "table" not in vars(self):
+                raise ValueError(f"{kind.__name__} has not started: call start(given, epochs)")
+            raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}")
+
     def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
         """Start on an N×K matrix of 0/1 labels, to be trained for `epochs`."""
+        check_choices(self)
         if epochs < 1:
             raise ValueError(f"epochs must be at least 1, it is {epochs}")
+        if not -(2**63) <= seed < 2**64:
+            raise ValueError(f"seed must be between −2⁶³ and 2⁶⁴ − 1, it is {seed}")
         if type(self).loss is not Method.loss:
             name = type(self).__qualname__
             raise InputError(f"{name}.loss is final; override batch_loss(self, model, batch)")
-        self.table = LabelTable.from_given(given)
-        if bool((self.table.given < 0).any()):
+        table = LabelTable.from_given(given)
+        if 0 in table.shape:
+            raise ValueError(f"given has no {'classes' if len(table) else 'rows'} to learn from")
+        if bool((table.given < 0).any()):
             raise ValueError(
                 "some given labels are unknown (−1), and methods learn only from known ones: give "
                 "each label as 0 or 1"
             )
+        self.table = table
         self.odds: Tensor | None = None  # of each row, for a second half of the batch
         self.epoch, self.epochs = 0, epochs  # epochs finished, epochs in all
         self.generator = torch.Generator().manual_seed(seed)
@@ -134,6 +155,7 @@ class Method:
         is weighted by the part's size, so that the average is the gradient of the whole batch.
         """
         views = [x] if isinstance(x, Tensor) else list(x)
+        check_batch(views, index, len(self.table))
         shard = None if self.order is None else self.order.shard_of(index)
         if shard is None:  # one process: all of the uniform rows
             shard = Shard(len(index) if self.odds is None else (len(index) + 1) // 2)
@@ -153,7 +175,10 @@ class Method:
         return rows.mean()
 
     def end_epoch(self, *confidence: Tensor) -> dict[str, float]:
-        """Learn from an N×K confidence for each member and pass; return numbers to log."""
+        """Learn from an N×K confidence for each member and pass; return numbers to log.
+
+        A subclass calls this last: an end of epoch that fails has not happened.
+        """
         self.epoch += 1
         return {}
 
@@ -179,13 +204,22 @@ class Method:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Continue from where `state_dict` was taken."""
-        self.table = LabelTable(**state["table"]).copy()
+        """Continue from where `state_dict` was taken, on the same given labels."""
+        table = LabelTable(**state["table"]).copy()
+        if not torch.equal(table.given, self.table.given):
+            raise InputError(
+                "the state is of other given labels: start the method with those that it was "
+                "taken with"
+            )
+        table.given = self.table.given  # shared with the data
+        generator = torch.Generator()
+        generator.set_state(state["generator"])
+        kept = {name: _as_kept(state[name]) for name in self.KEEPS}
+        # Nothing is changed before everything has been read.
         self.odds, self.epoch, self.epochs = state["odds"], state["epoch"], state["epochs"]
-        self.generator = torch.Generator()
-        self.generator.set_state(state["generator"])
-        for name in self.KEEPS:
-            setattr(self, name, _as_kept(state[name]))
+        self.table, self.generator = table, generator
+        for name, value in kept.items():
+            setattr(self, name, value)
         return self
 
 
@@ -216,19 +250,6 @@ def warm_epochs(warmup: int | None, epochs: int) -> int:
     (10, 1, 0)
     """
     return max(round(epochs / 5), 1) if warmup is None else warmup
-
-
-def require(low: float, high: float, **settings: float) -> None:
-    """Refuse settings outside a range that includes both ends.
-
-    >>> require(0, 1, share=1.5)
-    Traceback (most recent call last):
-    ValueError: share must be between 0 and 1, it is 1.5
-    """
-    allowed = f"between {low:g} and {high:g}" if high < math.inf else f"at least {low:g}"
-    for name, value in settings.items():
-        if not low <= value <= high:
-            raise ValueError(f"{name} must be {allowed}, it is {value}")
 
 
 @dataclass(kw_only=True)

@@ -36,7 +36,8 @@ from torch import Tensor, nn
 
 from balancemix.labels.mixtures import Fit, fit_losses, label_loss
 from balancemix.labels.table import Status
-from balancemix.methods.base import Batch, Method, Request, guard_counts, require, warm_epochs
+from balancemix.methods.base import Batch, Method, Request, guard_counts, warm_epochs
+from balancemix.methods.checks import require
 from balancemix.methods.mixing import draw_lambda, mix
 from balancemix.methods.sampling import Batches
 from balancemix.processes import Shard
@@ -90,7 +91,8 @@ class CoTeaching(Method):
     separation: float = 0.0
 
     def __post_init__(self) -> None:
-        require(0, math.inf, alpha=self.alpha, warmup=self.warmup or 0)
+        super().__post_init__()
+        require(0, math.inf, warmup=self.warmup or 0, fewest=self.fewest)
 
     def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
         """Start with all rows in both sets."""
@@ -151,20 +153,20 @@ class CoTeaching(Method):
             return super().end_epoch()
         table, (rows, classes) = self.table, self.table.shape
         by_peer = self.checked(confidence, 2)[:2]
-        facts = super().end_epoch()
         losses = torch.stack([label_loss(table.given, each).mean(1) for each in by_peer], 1)  # N×2
         ones = torch.ones_like(losses)
         mixtures = fit_losses(
             ones, losses, fit=self.mixture, fewest=self.fewest, separation=self.separation
         )
         clean = mixtures.posterior(ones, losses)
-        self.sets = (clean > 0.5).T.flip(0)  # each trains on what the other finds clean
-        small = self.sets.sum(1) < 2 * self.size
-        self.sets = self.sets | small[:, None]
+        sets = (clean > 0.5).T.flip(0)  # each trains on what the other finds clean
+        small = sets.sum(1) < 2 * self.size
+        sets = sets | small[:, None]
 
-        status = torch.where(self.sets[0, :, None], Status.CLEAN, Status.IGNORED)
+        status = torch.where(sets[0, :, None], Status.CLEAN, Status.IGNORED)
         table.write(slice(None), status, clean[:, 1:].expand(rows, classes))
-        facts["kept_a"], facts["kept_b"] = self.sets.float().mean(1).tolist()
+        self.sets, facts = sets, super().end_epoch()
+        facts["kept_a"], facts["kept_b"] = sets.float().mean(1).tolist()
         if bool(small.any()):
             facts["sets_too_small"] = int(small.sum())
         return facts | guard_counts(mixtures.guard[1])

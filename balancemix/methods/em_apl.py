@@ -29,7 +29,8 @@ from torch import Tensor, nn
 
 from balancemix.labels.table import Status
 from balancemix.methods import losses
-from balancemix.methods.base import Batch, Method, Request, require
+from balancemix.methods.base import Batch, Method, Request
+from balancemix.methods.checks import require
 
 
 def least_confident(confidence: Tensor, unknown: Tensor, count: Tensor) -> Tensor:
@@ -57,6 +58,7 @@ class EMAPL(Method):
     strength: float = 1.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require(0, 1, share=self.share, strength=self.strength)
         require(0, math.inf, entropy=self.entropy, pseudo=self.pseudo)
         if self.warmup is not None:
@@ -89,7 +91,7 @@ class EMAPL(Method):
         present, absent = losses.sides(logits)
         em_apl = positive * present + negative * absent
         em_apl = em_apl - self.entropy * unknown * losses.entropy(logits)
-        bce = given * present + (1 - given) * absent
+        bce = losses.combine(given, present, absent)
         return self.reduce(torch.lerp(bce, em_apl, self.strength))
 
     def end_epoch(self, *confidence: Tensor) -> dict[str, float]:
@@ -101,7 +103,8 @@ class EMAPL(Method):
             each = self.share / (self.epochs - self.warm)
             count = (each * (table.given == 0).sum(0)).long()
             chosen = least_confident(plain, unknown, count)
-            table.soft = torch.where(chosen, plain, table.rows(slice(None))[0])
+            soft = torch.where(chosen, plain, table.rows(slice(None))[0])
             table.write(slice(None), table.status.masked_fill(chosen, Status.ABSENT))
+            table.soft = soft
             unknown = unknown & ~chosen
         return super().end_epoch() | {"unknown": float(unknown.float().mean())}

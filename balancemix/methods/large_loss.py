@@ -27,7 +27,8 @@ from torch import Tensor, nn
 from balancemix import processes
 from balancemix.labels.table import Status
 from balancemix.methods import losses
-from balancemix.methods.base import Batch, Method, require
+from balancemix.methods.base import Batch, Method
+from balancemix.methods.checks import require
 
 
 def largest(values: Tensor, unobserved: Tensor, count: int) -> Tensor:
@@ -53,6 +54,7 @@ class LLR(Method):
     delta: float | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.delta is not None:
             require(0, 100, delta=self.delta)
 
@@ -127,12 +129,11 @@ class LLCp(LLCt):
 
     def end_epoch(self, *confidence: Tensor) -> dict[str, float]:
         """Write this epoch's corrections into the table."""
-        facts, table = super().end_epoch(*confidence), self.table
+        table = self.table
         corrected = torch.zeros(table.shape, dtype=torch.uint8)
         for rows, label in self.corrected:
             corrected[rows, label] = 1
-        self.corrected = []
         missing = processes.all_reduce(corrected) > 0
         table.write(slice(None), table.status.masked_fill(missing, Status.PRESENT))
-        facts["flipped"] = table.shares()["flipped"]
-        return facts
+        self.corrected = []
+        return super().end_epoch() | {"flipped": table.shares()["flipped"]}

@@ -31,6 +31,16 @@ def sides(logits: Tensor) -> tuple[Tensor, Tensor]:
     return bce(logits, torch.ones_like(logits)), bce(logits, torch.zeros_like(logits))
 
 
+def combine(target: Tensor, present: Tensor, absent: Tensor) -> Tensor:
+    """Add up the losses of both sides, each by its share of the target.
+
+    >>> combine(torch.tensor([0.25]), torch.tensor([4.0]), torch.tensor([8.0]))
+    tensor([7.])
+    """
+    _check_shapes(present, target)
+    return target * present + (1 - target) * absent
+
+
 def focal(logits: Tensor, target: Tensor, gamma: float = 2.0) -> Tensor:
     """Focal loss: BCE weighted by (1 − p)^γ where a label is present, by p^γ where it is absent.
 
@@ -40,7 +50,7 @@ def focal(logits: Tensor, target: Tensor, gamma: float = 2.0) -> Tensor:
     present, absent = sides(logits)
     # (1 − p)^γ is exp(−γ·absent), which has a gradient even where p rounds to 0 or 1.
     positive, negative = (-gamma * absent).exp() * present, (-gamma * present).exp() * absent
-    return target * positive + (1 - target) * negative
+    return combine(target, positive, negative)
 
 
 def asl(
@@ -58,6 +68,7 @@ def asl(
     >>> asl(torch.tensor([[-4.0, 0.0]]), torch.zeros(1, 2))
     tensor([[0.0000, 0.0245]])
     """
+    _check_shapes(logits, target)
     present, absent = sides(logits)
     positive_weight = (-gamma_positive * absent).exp()
     if clip > 0:
@@ -85,6 +96,7 @@ def hill(
     present, absent = sides(logits - margin)
     confidence = logits.sigmoid()
     positive = (-gamma * absent).exp() * present
+    _check_shapes(logits, target)
     return target * positive + (1 - target) * (bound - confidence) * confidence**2
 
 
@@ -102,7 +114,7 @@ def splc(
     ones = torch.ones_like(logits)
     missing = (logits.sigmoid() > tau).to(logits.dtype)
     given_positive = focal(logits - margin, ones, gamma)
-    return target * given_positive + (1 - target) * focal(logits, missing, gamma)
+    return combine(target, given_positive, focal(logits, missing, gamma))
 
 
 def entropy(logits: Tensor) -> Tensor:
@@ -119,3 +131,10 @@ def entropy(logits: Tensor) -> Tensor:
 def widened(logits: Tensor) -> Tensor:
     """Convert half precision to float32; float64 stays."""
     return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+
+
+def _check_shapes(logits: Tensor, target: Tensor) -> None:
+    """Refuse logits that torch would stretch to the shape of the target."""
+    if logits.shape != target.shape:
+        shapes = f"{tuple(logits.shape)} and {tuple(target.shape)}"
+        raise ValueError(f"logits and target must have the same shape, they are {shapes}")

@@ -29,7 +29,8 @@ import torch
 from torch import Tensor
 
 from balancemix.methods import losses
-from balancemix.methods.base import Method, require
+from balancemix.methods.base import Method
+from balancemix.methods.checks import require
 
 
 @dataclass(kw_only=True)
@@ -40,6 +41,7 @@ class Focal(Method):
     gamma: float = 2.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require(0, math.inf, gamma=self.gamma)
 
     def criterion(self, logits: Tensor, target: Tensor) -> Tensor:
@@ -58,6 +60,7 @@ class ASL(Method):
     detach: bool = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require(0, math.inf, gamma_negative=self.gamma_negative, gamma_positive=self.gamma_positive)
         require(0, 1, clip=self.clip)
 
@@ -78,6 +81,7 @@ class Hill(Method):
     strength: float = 1.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require(0, math.inf, gamma=self.gamma)
         require(0, 1, strength=self.strength)
 
@@ -98,6 +102,7 @@ class SPLC(Method):
     warmup: int = 1
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require(0, 1, tau=self.tau)
         require(0, math.inf, gamma=self.gamma, warmup=self.warmup)
 

@@ -32,7 +32,8 @@ from torch import Tensor, nn
 
 from balancemix.labels.table import Status
 from balancemix.methods import losses
-from balancemix.methods.base import Batch, Method, Request, require
+from balancemix.methods.base import Batch, Method, Request
+from balancemix.methods.checks import require
 
 
 def surplus(confidence: Tensor, expected: float) -> Tensor:
@@ -65,6 +66,7 @@ class ANLS(Method):
     smoothing: float = 0.1
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require(0, 0.5, smoothing=self.smoothing)
 
     def criterion(self, logits: Tensor, target: Tensor) -> Tensor:
@@ -82,6 +84,7 @@ class EPR(Method):
     strength: float = 1.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require(0, 1, strength=self.strength)
         if self.expected is not None:
             require(0, math.inf, expected=self.expected)
@@ -97,7 +100,7 @@ class EPR(Method):
         """Compute the loss of positives, and add the batch's R to every label."""
         present, absent = losses.sides(logits)
         epr = target * present + self.regulariser(logits)
-        bce = target * present + (1 - target) * absent
+        bce = losses.combine(target, present, absent)
         return torch.lerp(bce, epr, self.strength)
 
     def regulariser(self, logits: Tensor) -> Tensor:
@@ -141,21 +144,20 @@ class ROLE(EPR):
         x, given, estimate = self.mixed(batch, batch.x, given, estimate)
         logits = model(x)
         present, absent = losses.sides(logits)
-        cross = estimate * present + (1 - estimate) * absent
+        cross = losses.combine(estimate, present, absent)
         role = (given * present + cross + self.regulariser(logits)) / 2
-        bce = given * present + (1 - given) * absent
+        bce = losses.combine(given, present, absent)
         return self.reduce(torch.lerp(bce, role, self.strength))
 
     def end_epoch(self, *confidence: Tensor) -> dict[str, float]:
         """Step the matrix."""
         given, plain = self.table.given, self.checked(confidence)[0]
-        facts = super().end_epoch()
         self._estimate(label_step(self.matrix, given, plain, self.positives, self.rate))
-        facts["flipped"] = float(((self.matrix > 0) != (given > 0)).float().mean())
-        return facts
+        flipped = ((self.matrix > 0) != (given > 0)).float().mean()
+        return super().end_epoch() | {"flipped": float(flipped)}
 
     def _estimate(self, matrix: Tensor) -> None:
         """Keep the logits, and make them the table's targets."""
-        self.matrix, self.table.soft = matrix, matrix.sigmoid().half()
         estimated = torch.where(matrix > 0, Status.PRESENT, Status.ABSENT)
         self.table.write(slice(None), estimated.masked_fill(self.table.given > 0, Status.CLEAN))
+        self.matrix, self.table.soft = matrix, matrix.sigmoid().half()

@@ -40,7 +40,8 @@ from balancemix.judge.noise_rates import (
     scaled_losses,
 )
 from balancemix.labels.table import Status
-from balancemix.methods.base import Batch, Method, Request, require, warm_epochs
+from balancemix.methods.base import Batch, Method, Request, warm_epochs
+from balancemix.methods.checks import require
 from balancemix.methods.mixing import draw_lambda, mix
 
 _AVERAGED = 5  # epochs over which losses are averaged
@@ -58,7 +59,7 @@ class TEstimator(Method):
     fewest: int = 50
 
     def __post_init__(self) -> None:
-        require(0, math.inf, alpha=self.alpha)
+        super().__post_init__()
         require(1, math.inf, warmup=1 if self.warmup is None else self.warmup, fewest=self.fewest)
 
     def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
@@ -95,19 +96,26 @@ class TEstimator(Method):
         """Add up the losses; at the end of the warm-up estimate the rates and log them."""
         if not self.request().passes:
             return super().end_epoch()
-        given, table = self.table.given, self.table
-        plain, facts = self.checked(confidence)[0], super().end_epoch()
-        self.losses = self.losses + scaled_losses(given, plain)
-        if self.epoch < self.warm:
-            return facts
-        clean = pick(given, self.losses / min(self.warm, _AVERAGED))
+        given, plain = self.table.given, self.checked(confidence)[0]
+        losses = self.losses + scaled_losses(given, plain)
+        facts: dict[str, float] = {}
+        if self.epoch + 1 == self.warm:
+            facts = self._estimate(plain, pick(given, losses / min(self.warm, _AVERAGED)))
+        self.losses = losses
+        return super().end_epoch() | facts
+
+    def _estimate(self, confidence: Tensor, clean: Tensor) -> dict[str, float]:
+        """Estimate the rates from the labels that are probably clean; return numbers to log."""
+        given = self.table.given
         if self.one_sided is not None:
             clean = clean.masked_fill(given == (self.one_sided == "positives"), 1.0)
         selected = clean > 0.5
-        table.write(slice(None), torch.where(selected, Status.CLEAN, Status.AMBIGUOUS), clean)
-        self.rates = estimate_noise_rates(
-            given, plain, selected, one_sided=self.one_sided, fewest=self.fewest
+        rates = estimate_noise_rates(
+            given, confidence, selected, one_sided=self.one_sided, fewest=self.fewest
         )
-        facts |= {"rho0": float(self.rates.rho0.mean()), "rho1": float(self.rates.rho1.mean())}
-        ways = Counter(self.rates.how)
-        return facts | {f"rates_{way.replace(' ', '_')}": n for way, n in sorted(ways.items())}
+        status = torch.where(selected, Status.CLEAN, Status.AMBIGUOUS)
+        self.table.write(slice(None), status, clean)
+        self.rates = rates
+        means = {"rho0": float(rates.rho0.mean()), "rho1": float(rates.rho1.mean())}
+        ways = sorted(Counter(rates.how).items())
+        return means | {f"rates_{way.replace(' ', '_')}": count for way, count in ways}
