@@ -113,6 +113,16 @@ def test_predict_writes_csv_and_npz(trained, tmp_path, capsys):
         assert arrays["confidence"].shape == (7, 5)
 
 
+@pytest.mark.parametrize("flag", ["--above", "--threshold"])  # the second is the old name
+def test_the_threshold_of_predictions_can_be_set(trained, tiny, tmp_path, capsys, flag):
+    call = ["predict", str(trained), str(tiny), "--out", str(tmp_path / "p.csv"), flag, "0"]
+    assert main(call) == 0
+    assert {line["labels"] for line in read(tmp_path / "p.csv")} == {"c0|c1|c2|c3|c4"}
+    capsys.readouterr()
+    assert main(["evaluate", str(trained), "--json", flag, "0"]) == 0
+    assert json.loads(capsys.readouterr().out)["OR"] == 100
+
+
 def test_stats_counts(tiny, capsys):
     assert main(["stats", str(tiny), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)

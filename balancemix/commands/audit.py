@@ -6,6 +6,8 @@ import argparse
 import json
 from pathlib import Path
 
+from balancemix.commands.arguments import add_above, add_json, add_run
+
 DESCRIPTION = """\
 list the labels believed wrong or missing, worst first
 
@@ -19,17 +21,10 @@ example:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("run_directory", type=Path, metavar="RUN", help="a directory of `train`")
+    add_run(parser)
     parser.add_argument("--out", type=Path, help="CSV to write (default RUN/findings.csv)")
-    add_threshold(parser)
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
-
-
-def add_threshold(parser: argparse.ArgumentParser) -> None:
-    """Declare the threshold that audit and export share."""
-    parser.add_argument(
-        "--above", type=float, default=0.5, help="least suspicion of a finding (default 0.5)"
-    )
+    add_above(parser, "least suspicion of a finding")
+    add_json(parser, "the summary")
 
 
 def run(arguments: argparse.Namespace) -> None:

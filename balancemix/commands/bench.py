@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def compare(arguments: argparse.Namespace) -> int:
-    """Train what is missing, then write the tables and print those that fit a terminal."""
+    """Train the missing runs, write the tables, and print those meant for a terminal."""
     from balancemix.bench.layouts import make_tables
     from balancemix.bench.plan import distinct, jobs
     from balancemix.bench.render import terminal, write_tables

@@ -4,6 +4,9 @@ import argparse
 import json
 from pathlib import Path
 
+from balancemix.commands.arguments import add_json
+from balancemix.plan.sections import SEED, TrainPlan
+
 DESCRIPTION = """\
 see BCE and BalanceMix learn from digits of which 40 % are mislabelled
 
@@ -19,10 +22,10 @@ NOISE = "mislabel:0.4"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("--out", type=Path, default=Path("demo"), help="default demo/")
-    parser.add_argument("--seed", type=int, default=0, help="default 0")
-    parser.add_argument("--epochs", type=int, default=30, help="default 30")
-    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    parser.add_argument("--out", type=Path, default=Path("demo"), help="default %(default)s")
+    parser.add_argument("--seed", type=int, default=SEED, help="default %(default)s")
+    parser.add_argument("--epochs", type=int, default=TrainPlan.epochs, help="default %(default)s")
+    add_json(parser, "the results")
 
 
 def run(arguments: argparse.Namespace) -> None:

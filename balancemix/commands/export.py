@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from balancemix.commands.audit import add_threshold
+from balancemix.commands.arguments import add_above, add_run
 
 DESCRIPTION = """\
 write the training labels with the audit's corrections applied
@@ -20,9 +20,9 @@ example:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("run_directory", type=Path, metavar="RUN", help="a directory of `train`")
+    add_run(parser)
     parser.add_argument("--out", type=Path, help="CSV or .npz (default RUN/labels.corrected.csv)")
-    add_threshold(parser)
+    add_above(parser, "least suspicion of a label to correct")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -6,6 +6,9 @@ import argparse
 import json
 from pathlib import Path
 
+from balancemix.commands.arguments import add_json, add_skip_bad
+from balancemix.plan.sections import SEED
+
 DESCRIPTION = """\
 add noise to the training labels and write the result
 
@@ -23,14 +26,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("data", metavar="DATA", help="digits, a folder with labels.csv, an .npz")
     parser.add_argument("--noise", required=True, help="see above")
-    parser.add_argument("--seed", type=int, default=0, help="default 0")
+    parser.add_argument("--seed", type=int, default=SEED, help="default %(default)s")
     parser.add_argument("--out", type=Path, help="default noisy.csv, or for features noisy.npz")
-    parser.add_argument("--skip-bad", action="store_true", help="leave out unreadable images")
-    parser.add_argument("--json", action="store_true", help="print the measured rates as JSON")
+    add_skip_bad(parser)
+    add_json(parser, "the measured rates")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Corrupt, write and say how much came of it."""
+    """Add noise, write the labels, and print the measured rates."""
     from balancemix.commands.show import console, make_table
     from balancemix.data import ReadOptions, load
     from balancemix.data.formats import find_writer

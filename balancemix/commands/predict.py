@@ -1,16 +1,18 @@
-"""`balancemix predict`: what a trained model says of new rows."""
+"""`balancemix predict`: the classes of new rows, by a trained model."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
+from balancemix.commands.arguments import add_above, add_run, add_skip_bad
+
 DESCRIPTION = """\
 predict the classes of new images or features
 
 DATA is a folder of images (labels.csv is not needed), an .npz with features, or digits. The CSV has
-a line for each row with the classes over the threshold and the confidence in every class; with
-an --out that ends in .npz, arrays `confidence` (N×K), `names` and `classes`.
+a line for each row, with the classes of at least --above confidence, and the confidence in every
+class. An --out that ends in .npz holds the arrays `confidence` (N×K), `names` and `classes`.
 
 example:
   balancemix predict runs/photos new-photos/ --out predictions.csv"""
@@ -18,11 +20,11 @@ example:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("run_directory", type=Path, metavar="RUN", help="a directory of `train`")
+    add_run(parser)
     parser.add_argument("data", metavar="DATA", help="see above")
     parser.add_argument("--out", type=Path, default=Path("predictions.csv"), help="CSV or .npz")
-    parser.add_argument("--threshold", type=float, default=0.5, help="default 0.5")
-    parser.add_argument("--skip-bad", action="store_true", help="leave out unreadable images")
+    add_above(parser, "least confidence of a predicted class")
+    add_skip_bad(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -40,5 +42,5 @@ def run(arguments: argparse.Namespace) -> None:
     rows = load_inputs(arguments.data, classes, view, options)
     with progress("predict", len(rows)) as show:
         confidence = predict(trained_model(run_, rows), rows.plain, advance=show.advance)
-    write_predictions(arguments.out, rows.names, classes, confidence, arguments.threshold)
+    write_predictions(arguments.out, rows.names, classes, confidence, arguments.above)
     print(f"{arguments.out}: {len(rows):,} rows, {len(classes)} classes")

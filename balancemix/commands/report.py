@@ -36,8 +36,9 @@ def run(arguments: argparse.Namespace) -> None:
     """Read the run or bench, and write its page."""
     from balancemix.errors import InputError, printable
     from balancemix.files import write_text
+    from balancemix.run import Run
 
-    folder, out = arguments.directory, arguments.out or arguments.directory / "report.html"
+    folder, out = arguments.directory, arguments.out or Run(arguments.directory).path_of("report")
     if not folder.is_dir():
         raise InputError(f"{folder}: is not a directory; name one that `train` or `bench` wrote")
     if out.is_dir():
@@ -49,7 +50,6 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         from balancemix.report import run_page
         from balancemix.report.summary import Summary
-        from balancemix.run import Run
 
         page = run_page.make_page(Summary(Run.open(folder)))
     write_text(out, page.render())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 
+from balancemix.commands.arguments import add_json, add_skip_bad
+
 DESCRIPTION = """\
 show how many labels each class has, and the two imbalance ratios
 
@@ -18,9 +20,9 @@ example:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("data", metavar="DATA", help="digits, a folder with labels.csv, an .npz")
-    parser.add_argument("--split", default="train", help="default train")
-    parser.add_argument("--skip-bad", action="store_true", help="leave out unreadable images")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--split", default="train", help="default %(default)s")
+    add_skip_bad(parser)
+    add_json(parser, "the counts")
 
 
 def run(arguments: argparse.Namespace) -> None:

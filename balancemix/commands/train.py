@@ -17,14 +17,14 @@ DATA is one of
   digits        built-in strips of handwritten digits (digits:pixels for raw pixels)
   a folder      of images with labels.csv: image,labels[,split], labels separated by |;
                 or COCO (2014, 2017), VOCdevkit (2007, 2012) or DeepFashion as they come
-  file.npz      with features (N×D), labels (N×K of 0/1), and classes, split if there are;
-                `balancemix embed` makes one of images, with views and, if wanted, maps
+  file.npz      with features (N×D), labels (N×K of 0/1) and, if known, classes and split;
+                made by you, or from images by `balancemix embed`
 
 examples:
   balancemix train photos/ --out runs/photos
   balancemix train features.npz --noise mislabel:0.4 --method bce --seed 1
   balancemix train photos/ --backbone resnet50 --head ml-decoder --epochs 20 --precision bf16
-  balancemix train --resume --out runs/photos     # go on after an interruption
+  balancemix train --resume --out runs/photos     # continue after an interruption
 
 methods: bce, mixup, focal, asl, hill, splc, ll-r, ll-ct, ll-cp, an-ls, epr, role, em-apl,
   coteaching, t-estimator, balancemix
@@ -34,7 +34,7 @@ data, model, train and method, and plan.json in the run directory shows them all
 
 
 def number(text: str) -> float | str:
-    """Read a number, or leave a word to be judged with the other settings."""
+    """Read a number, or leave a word for the plan to check."""
     try:
         return float(text)
     except ValueError:
@@ -84,9 +84,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("data", nargs="?", metavar="DATA", help="see above")
     parser.add_argument("--out", type=Path, help="run directory (default runs/DATA-METHOD-…)")
-    parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
-    parser.add_argument("--force", action="store_true", help="begin anew over the run in --out")
-    parser.add_argument("--json", action="store_true", help="print metrics.json, nothing else")
+    parser.add_argument("--resume", action="store_true", help="continue the run in --out")
+    parser.add_argument(
+        "--force", action="store_true", help="start over, replacing the run in --out"
+    )
+    parser.add_argument("--json", action="store_true", help="print only the metrics, as JSON")
     parser.add_argument(
         "--plan", metavar="TOML", help="settings from a file, or a name of `balancemix presets`"
     )
@@ -107,9 +109,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
     for flag, setting in OLD_FLAGS.items():
         parser.add_argument(flag, dest=setting, help=argparse.SUPPRESS)
-    parser.add_argument("--no-pretrained", action="store_true", help="begin with random weights")
+    parser.add_argument("--no-pretrained", action="store_true", help="start with random weights")
     parser.add_argument(
-        "--skip-bad", action="store_true", help="go on without images that cannot be read"
+        "--skip-bad", action="store_true", help="leave out images that cannot be read"
     )
 
 
@@ -123,25 +125,26 @@ def run(arguments: argparse.Namespace) -> None:
     from balancemix.training.experiment import dry_run, train_plan
 
     stored = stored_plan(arguments)
-    wanted = Plan.from_tree(settings(arguments, stored)).train
-    check_device(wanted.device)
-    check_precision(wanted.precision, wanted.device)
-    processes.start(cpu=wanted.device == "cpu")
-    first = processes.rank() == 0  # of several processes, the one that looks, writes and prints
-    # Another machine may not have the run's files.
+    how = Plan.from_tree(settings(arguments, stored)).train
+    check_device(how.device)
+    check_precision(how.precision, how.device)
+    processes.start(cpu=how.device == "cpu")
+    first = processes.rank() == 0  # of several processes, the one that reads, writes and prints
+    # Other machines may not have the run's files.
     stored = json.loads(processes.broadcast(json.dumps(stored).encode()) or b"{}")
     tree = settings(arguments, stored)
     if "path" not in tree.get("data", {}) and not arguments.dry_run:
         raise InputError("name the DATA to train on: digits, a folder with labels.csv, or an .npz")
     plan = Plan.from_tree(tree)
     if arguments.dry_run:
-        said = dry_run(plan)
+        summary = dry_run(plan)
         if first:
-            print(said)
+            print(summary)
         return
     out = arguments.out or default_out(plan)
-    begin = {"resume": arguments.resume, "force": arguments.force}
-    run_, experiment, metrics = train_plan(plan, out, progress, **begin)
+    run_, experiment, metrics = train_plan(
+        plan, out, progress, resume=arguments.resume, force=arguments.force
+    )
     if not first:
         return
     if arguments.json:
@@ -161,20 +164,20 @@ def stopped(arguments: argparse.Namespace) -> str:
 
 
 def stored_plan(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Read the plan of the run that is to be gone on with, if there is one."""
+    """Read the plan of the run to resume, if there is one."""
     from balancemix.errors import InputError
     from balancemix.run import Run
 
     if not arguments.resume:
         return {}
     if arguments.out is None:
-        raise InputError("--resume needs --out, the directory of the run to go on with")
+        raise InputError("--resume needs --out, the directory of the run to continue")
     run_ = Run(arguments.out)
     return run_.plan.tree() if run_.has("plan") else {}
 
 
 def settings(arguments: argparse.Namespace, stored: dict[str, Any]) -> dict[str, Any]:
-    """Merge, each over the last: a stored plan to resume, --plan, flags, --set."""
+    """Merge the plan of a run to resume, --plan, flags and --set, each over the ones before."""
     from balancemix.plan.plan import read_tree
     from balancemix.plan.settings import parse_assignment, put
     from balancemix.plan.shipped import presets
@@ -203,7 +206,7 @@ def settings(arguments: argparse.Namespace, stored: dict[str, Any]) -> dict[str,
 
 
 def default_out(plan: Any) -> Path:
-    """Name a run by what it is."""
+    """Name a run by its data, method, noise and seed."""
     tree = plan.tree()
     parts = [Path(tree["data"]["path"]).stem, tree["method"]["name"], plan.noise, str(plan.seed)]
     name = "-".join(part for part in parts if part != "none")

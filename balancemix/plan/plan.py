@@ -1,7 +1,7 @@
-"""Plan: all that a run depends on, as nested dataclasses; each setting has its one home here.
+"""Plan: all that a run depends on, as nested dataclasses.
 
 A plan is read from TOML or JSON, changed by `--set section.key=value`, and stored as `plan.json`.
-The section `method` holds the name of a method and its own hyper-parameters.
+The section `method` holds the name of a method and its hyper-parameters.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class Plan:
 
     @classmethod
     def from_tree(cls, tree: Mapping[str, Any]) -> Self:
-        """Build a plan from nested sections, refusing what is not known."""
+        """Build a plan from nested sections; refuse unknown settings."""
         return read_into(cls, {**tree, "method": make_method(tree.get("method", {}))})
 
     def tree(self) -> dict[str, Any]:
-        """Take the plan apart into nested sections, every default written out."""
+        """Return the plan as nested sections, with every default written out."""
         name = next((n for n, kind in METHODS.items() if kind is type(self.method)), None)
         name = name or f"{type(self.method).__module__}:{type(self.method).__qualname__}"
         sections = dataclasses.asdict(self)
@@ -99,21 +99,21 @@ def current_settings(kind: type[Method], settings: Mapping[str, Any]) -> dict[st
 
 
 def find_method(name: str) -> type[Method]:
-    """Look up a method by its name, or import a stranger's by `package.module:Class`."""
+    """Look up a method by its name, or import one by `package.module:Class`."""
     if name in METHODS:
         return METHODS[name]
-    module, colon, kind = name.partition(":")
+    module, colon, attribute = name.partition(":")
     if not colon:
         raise InputError(f"unknown method {name!r}; {suggest(name, list(METHODS))}")
-    if os.getcwd() not in sys.path:  # where people keep a module of their own
+    if os.getcwd() not in sys.path:  # where people keep their own modules
         sys.path.append(os.getcwd())
     try:
-        found = getattr(importlib.import_module(module), kind)
+        kind = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise InputError(f"--method {name}: cannot be imported ({error})") from error
-    if not (isinstance(found, type) and issubclass(found, Method)):
-        raise InputError(f"--method {name}: is no subclass of balancemix.Method")
-    return found
+    if not (isinstance(kind, type) and issubclass(kind, Method)):
+        raise InputError(f"--method {name}: is not a subclass of balancemix.Method")
+    return kind
 
 
 def read_tree(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Read people's settings (TOML, JSON, `--set`) into dataclasses: known keys, right types, or no."""
+"""Read settings (TOML, JSON, `--set`) into dataclasses; refuse unknown keys and wrong types."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read_into(kind: type[T], given: Mapping[str, Any], where: str = "") -> T:
     for key, value in given.items():
         if key not in known:
             raise InputError(f"unknown setting {where}{key}; {suggest(key, known)}")
-        values[key] = _fitting(hints[key], value, where + key)
+        values[key] = _checked(hints[key], value, where + key)
     try:
         return kind(**values)
     except ValueError as error:
@@ -35,7 +35,7 @@ def read_into(kind: type[T], given: Mapping[str, Any], where: str = "") -> T:
 
 
 def parse_assignment(text: str) -> tuple[list[str], Any]:
-    """Take `section.key=value` apart; the value is read as TOML, or else as a word.
+    """Split `section.key=value`; the value is read as TOML, or else as a word.
 
     >>> parse_assignment("method.alpha=4"), parse_assignment("noise=flip:0.2")
     ((['method', 'alpha'], 4), (['noise'], 'flip:0.2'))
@@ -65,15 +65,16 @@ def flat(tree: Mapping[str, Any], where: str = "") -> dict[str, Any]:
     >>> flat({"train": {"epochs": 3}, "seed": 0})
     {'train.epochs': 3, 'seed': 0}
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key, value in tree.items():
-        found |= (
-            flat(value, f"{where}{key}.") if isinstance(value, Mapping) else {where + key: value}
-        )
-    return found
+        if isinstance(value, Mapping):
+            values |= flat(value, f"{where}{key}.")
+        else:
+            values[where + key] = value
+    return values
 
 
-def _fitting(hint: Any, value: Any, name: str) -> Any:
+def _checked(hint: Any, value: Any, name: str) -> Any:
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
         if type(None) in get_args(hint) and value in (None, "none"):
@@ -85,10 +86,10 @@ def _fitting(hint: Any, value: Any, name: str) -> Any:
                 return value
             options = [option for option in options if get_origin(option) is not Literal]
             if isinstance(value, str):
-                wanted = f"{_kind(options[0])} or {', '.join(words)}"
-                raise InputError(f"{name} must be {wanted}, it is {value!r}")
+                expected = f"{_kind(options[0])} or {', '.join(words)}"
+                raise InputError(f"{name} must be {expected}, it is {value!r}")
         if len(options) == 1:
-            return _fitting(options[0], value, name)
+            return _checked(options[0], value, name)
     if origin is Literal:
         if value not in get_args(hint):
             choices = [str(choice) for choice in get_args(hint)]
@@ -98,12 +99,12 @@ def _fitting(hint: Any, value: Any, name: str) -> Any:
         if not isinstance(value, list):
             raise InputError(f"{name} must be a list, it is {value!r}")
         (inner,) = get_args(hint)
-        return [_fitting(inner, item, f"{name}[{i}]") for i, item in enumerate(value)]
+        return [_checked(inner, item, f"{name}[{i}]") for i, item in enumerate(value)]
     if origin is dict:
         if not isinstance(value, Mapping):
             raise InputError(f"{name} is a section, not the value {value!r}")
         _, inner = get_args(hint)
-        return {key: _fitting(inner, item, f"{name}.{key}") for key, item in value.items()}
+        return {key: _checked(inner, item, f"{name}.{key}") for key, item in value.items()}
     if hint is Any:
         return value
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
@@ -114,14 +115,14 @@ def _fitting(hint: Any, value: Any, name: str) -> Any:
         return read_into(hint, value, name + ".")
     if hint is float and type(value) is int:
         return float(value)
-    # bool is an int to Python, but `epochs = true` is a slip.
+    # bool is an int to Python, but `epochs = true` is a mistake.
     if not isinstance(hint, type) or type(value) is not hint:
         raise InputError(f"{name} must be {_kind(hint)}, it is {value!r}")
     return value
 
 
 def _kind(hint: Any) -> str:
-    """Name the kind of value that is wanted."""
-    wanted = {"int": "a whole number", "float": "a number", "bool": "true or false"}
+    """Describe the values of a type."""
+    kinds = {"int": "a whole number", "float": "a number", "bool": "true or false"}
     name = getattr(hint, "__name__", str(hint))
-    return wanted.get(name, name)
+    return kinds.get(name, name)

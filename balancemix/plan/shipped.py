@@ -1,4 +1,4 @@
-"""The plans that are shipped: TOML files whose head comments say what to run and expect."""
+"""The shipped plans: TOML files; the comment at the head of each says what to run and expect."""
 
 from __future__ import annotations
 

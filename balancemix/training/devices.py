@@ -60,6 +60,14 @@ def check_device(device: str) -> None:
         raise InputError(f"--device {device} is not available on this machine; {known}")
 
 
+def best_device(device: str = "auto") -> str:
+    """Resolve "auto": the accelerator of this machine, if it has one."""
+    if device != "auto":
+        return device
+    present = torch.accelerator.is_available()
+    return str(torch.accelerator.current_accelerator() if present else "cpu")
+
+
 def check_precision(precision: str, device: str) -> None:
     """Refuse bf16 on a CPU that does not support it."""
     on_cpu = device == "cpu" or (device == "auto" and not torch.accelerator.is_available())

@@ -20,16 +20,21 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
-from balancemix.data import images
+from balancemix.data import images, read_images
 from balancemix.data.augment import augment
 from balancemix.data.formats.mapped import write_stored
 from balancemix.data.images import ImageRows
 from balancemix.data.loading import Loader, workers_for
 from balancemix.data.rows import batch_seed
 from balancemix.errors import InputError
+from balancemix.models.backbones import input_size, normalisation
+from balancemix.models.classifier import build_embedder
 from balancemix.models.fold import folded
+from balancemix.options import STORED_VIEWS, Augment, ReadOptions, View
+from balancemix.plan.sections import SEED
 from balancemix.progress import progress
-from balancemix.training.partial import PartialArray, remove
+from balancemix.training.devices import best_device, check_device
+from balancemix.training.partial import PartialArray, note_of, remove
 
 Array = npt.NDArray[Any]
 
@@ -60,8 +65,8 @@ def embed(
     out: Path,
     *,
     split: Sequence[str] | None = None,
-    views: int = 5,
-    seed: int = 0,
+    views: int = STORED_VIEWS,
+    seed: int = SEED,
     batch_size: int | None = None,
     workers: int | None = None,
     device: torch.device | str = "cpu",
@@ -114,6 +119,61 @@ def embed(
     write_stored(out, {**features, **_labels(rows, split), "made": np.array(json.dumps(made))})
     remove(partial.path)
     return (len(rows), *shape)
+
+
+def embed_data(
+    data: Path,
+    out: Path,
+    backbone: str,
+    *,
+    pretrained: bool = True,
+    pooled: bool = True,
+    size: int | None = None,
+    augment: Augment = View.augment,
+    views: int = STORED_VIEWS,
+    seed: int = SEED,
+    batch_size: int | None = None,
+    workers: int | None = None,
+    device: str = "auto",
+    limit: int | None = None,
+    skip_bad: bool = False,
+    force: bool = False,
+) -> tuple[int, ...]:
+    """Embed the images of a data set by a backbone's name; see `embed`.
+
+    `size` is the backbone's unless given; `limit` keeps only the first rows; `force` replaces the
+    file and starts over.
+    """
+    if out.suffix != ".npz":
+        raise InputError(f"--out {out}: must end in .npz")
+    if out.exists() and not note_of(partial_file(out)).exists() and not force:
+        raise InputError(f"{out}: already exists; pass --force to replace it")
+    if limit is not None and limit < 1:
+        raise InputError(f"--limit {limit}: must be at least 1")
+    check_device(device)
+    size = size or input_size(backbone)
+    mean, std = normalisation(backbone)
+    view = View(size=size, augment=augment, mean=mean, std=std)
+    rows, split = read_images(data, view, ReadOptions(skip_bad=skip_bad))
+    if limit is not None:
+        rows = rows.subset(torch.arange(min(limit, len(rows))))
+        split = split and split[: len(rows)]
+    torch.manual_seed(seed)  # of random weights, which must be the same after an interruption
+    body = build_embedder(backbone, pooled=pooled, pretrained=pretrained, image_size=size)
+    if force:
+        remove(partial_file(out))
+    return embed(
+        rows,
+        body,
+        out,
+        split=split,
+        views=views,
+        seed=seed,
+        batch_size=batch_size,
+        workers=workers,
+        device=best_device(device),
+        about={"backbone": backbone, "pretrained": pretrained, "augment": augment},
+    )
 
 
 def partial_file(out: Path) -> Path:

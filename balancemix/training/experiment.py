@@ -1,4 +1,4 @@
-"""A plan made real: its data loaded, its noise added, its model ready to be built."""
+"""Carry out a plan: load its data, add its noise, build and train its model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from balancemix import processes
@@ -29,9 +28,12 @@ from balancemix.plan.plan import Plan
 from balancemix.progress import Progress, Silent
 from balancemix.run import Run
 from balancemix.training import pilot
+from balancemix.training.devices import best_device
 from balancemix.training.fit import Trained, fit
 
-Bar = Callable[[str, int], AbstractContextManager[Progress]]  # of so many steps, by its name
+Bar = Callable[
+    [str, int], AbstractContextManager[Progress]
+]  # makes a bar by its name and number of steps
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Experiment:
 
     @property
     def steps(self) -> int:
-        """How many batches the whole training takes."""
+        """The number of batches of the whole training."""
         train = self.plan.train
         batches = train.epochs * math.ceil(len(self.train) / train.batch_size)
         return batches + pilot.steps(self.train, self.plan)
@@ -60,9 +62,9 @@ class Experiment:
         return make_model(self.plan, self.train, pretrained=self.plan.model.pretrained)
 
     def fit(self, run: Run | None = None, progress: Progress | None = None) -> Trained:
-        """Look at the labels if the method leaves settings to them, then train as planned.
+        """Run the pilot if the method leaves settings to the labels, then train as planned.
 
-        A run that is resumed remembers what was decided.
+        A resumed run remembers what was decided.
         """
         plan, show = self.plan, progress or Silent()
         if run is not None and run.is_started():
@@ -75,7 +77,7 @@ class Experiment:
         return fit(self.make_model, self.train, self.test, plan, run, show)
 
     def record_noise(self, run: Run) -> None:
-        """Store the noise, its measured rates and the labels before it."""
+        """Store the noise, the rates measured after it, and the labels before it."""
         if self.train.truth is None:
             return
         facts = {"noise": self.plan.noise, "seed": self.plan.seed, "measured": self.measured}
@@ -87,27 +89,30 @@ def load_experiment(plan: Plan) -> Experiment:
     """Load the plan's data and add its noise to the training labels."""
     splits = load_rows(plan, plan.data.path, cached=True)
     train = splits.train
-    wanted = noise.parse(plan.noise)
+    added = noise.parse(plan.noise)
     measured: dict[str, float] = {}
-    if wanted.kind != "none":
+    if added.kind != "none":
         truth = train.given if train.truth is None else train.truth
-        given = wanted.apply(truth, plan.seed)
+        given = added.apply(truth, plan.seed)
         train = train.with_given(given, truth)
     if train.truth is not None:
         measured = noise.measured_rates(train.truth, train.given)
     size = plan.train.batch_size
     if size > len(train) and processes.rank() == 0:
-        found = f"--batch-size {size} is more than the {len(train)} training rows"
-        warnings.warn(f"{found}: an epoch is one batch", stacklevel=2)
+        warnings.warn(
+            f"--batch-size {size} is more than the {len(train)} training rows: "
+            "an epoch is one batch",
+            stacklevel=2,
+        )
     return Experiment(plan, splits, train, measured)
 
 
 def train_plan(
     plan: Plan, out: Path, bar: Bar, *, resume: bool = False, force: bool = False
 ) -> tuple[Run, Experiment, Metrics]:
-    """Do all that a plan asks for and leave it in a run directory, or go on with the one there."""
-    first = processes.rank() == 0  # of several processes, the one that looks and writes
-    # torchrun repeats the command as it was given; what it began then is to be gone on with.
+    """Train as planned in a run directory, or resume the run in it."""
+    first = processes.rank() == 0  # of several processes, the one that reads and writes
+    # After a failure torchrun repeats the same command, even --force: resume what it had started.
     again = first and processes.was_started(str(out.resolve()))
     how = {"resume": resume or again, "force": force and not again}
     if first:
@@ -125,9 +130,9 @@ def train_plan(
 
 
 def load_rows(plan: Plan, path: str | Path, *, cached: bool = False) -> Splits:
-    """Load data as the plan's model wants to see it, and divide it as the plan says.
+    """Load data in the view of the plan's model, split as the plan says.
 
-    A cache is worth it from two passes over the images on.
+    A cache pays off if the images are read more than once.
     """
     data = plan.data
     options = ReadOptions(
@@ -145,7 +150,7 @@ def load_rows(plan: Plan, path: str | Path, *, cached: bool = False) -> Splits:
 
 
 def view_of(plan: Plan, path: str | Path) -> View:
-    """Say how rows are to be shown to the plan's model."""
+    """Return how rows are shown to the plan's model."""
     data = plan.data
     if not Path(path).is_dir():
         return View(
@@ -156,7 +161,7 @@ def view_of(plan: Plan, path: str | Path) -> View:
 
 
 def make_model(plan: Plan, rows: Rows, *, pretrained: bool) -> nn.Module:
-    """Build the plan's model for such rows, its weights to be trained or loaded."""
+    """Build the plan's model for these rows, ready to train or to load weights."""
     shape: dict[str, Any] = {"image_size": plan.data.size}
     if isinstance(rows, FeatureRows):
         shape = {"features": rows.features.shape[1], "standardise": _statistics(plan, rows)}
@@ -175,7 +180,7 @@ def make_model(plan: Plan, rows: Rows, *, pretrained: bool) -> nn.Module:
 
 
 def _statistics(plan: Plan, rows: FeatureRows) -> tuple[Tensor, Tensor]:
-    """Compute the mean and standard deviation of each feature as the plan's head sees it."""
+    """Compute the mean and standard deviation of each feature that the plan's head reads."""
     if rows.features.ndim == 4:
         return channel_statistics(rows.features, pooled=plan.model.head not in UNPOOLED)
     features = rows.features.float()
@@ -183,19 +188,19 @@ def _statistics(plan: Plan, rows: FeatureRows) -> tuple[Tensor, Tensor]:
 
 
 def dry_run(plan: Plan, classes: int = 80) -> str:
-    """Train the plan's model for two epochs of two steps on random images, and say how it went.
+    """Train the plan's model for two epochs of two steps on random images; return a summary.
 
-    Weights are random too: a plan must start on a machine without a network.
+    Weights are random, so that no network is needed.
     """
     short = Plan.from_tree(plan.tree())
     short.train.epochs, short.train.batch_size = 2, 2
     if hasattr(short.method, "warmup"):
         short.method.warmup = 1
     rows = RandomImages(4, classes, plan.data.size)
-    begin = time.perf_counter()
+    start = time.perf_counter()
     model, _, metrics = fit(lambda: make_model(plan, rows, pretrained=False), rows, rows, short)
     weights = sum(parameter.numel() for parameter in model.parameters())
-    seconds = time.perf_counter() - begin
+    seconds = time.perf_counter() - start
     name = plan.tree()["method"]["name"]
     return (
         f"{name} on {plan.model.backbone} at {plan.data.size} pixels, {weights / 1e6:.1f} million "
@@ -204,12 +209,11 @@ def dry_run(plan: Plan, classes: int = 80) -> str:
 
 
 def trained_model(run: Run, rows: Rows) -> nn.Module:
-    """Build a run's model, load its weights, and put it on the best device there is."""
+    """Build a run's model, load its weights, and put it on the best device."""
     model = make_model(run.plan, rows, pretrained=False)
     try:
         model.load_state_dict(run.load_model())
     except RuntimeError as error:
-        shown = str(error).splitlines()[-1].strip()
-        raise InputError(f"{run.path}: its model does not fit these rows ({shown})") from error
-    here = torch.accelerator.is_available()
-    return model.to(torch.accelerator.current_accelerator() if here else "cpu")
+        reason = str(error).splitlines()[-1].strip()
+        raise InputError(f"{run.path}: its model does not fit these rows ({reason})") from error
+    return model.to(best_device())

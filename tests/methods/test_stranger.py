@@ -56,7 +56,7 @@ def test_the_worked_example_is_bce_where_it_says(stranger, tiny):
     [
         ("nowhere.at_all:Method", "cannot be imported"),
         ("json:Decoder", "cannot be imported"),
-        ("json:JSONDecoder", "is no subclass of balancemix.Method"),
+        ("json:JSONDecoder", "is not a subclass of balancemix.Method"),
     ],
 )
 def test_what_is_no_method_is_refused(name, said):

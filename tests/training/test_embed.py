@@ -1,4 +1,4 @@
-"""`balancemix embed`: what is stored, that it goes on after a kill, and that training uses it."""
+"""`balancemix embed`: what is stored, that it resumes after a kill, and that training uses it."""
 
 import json
 
@@ -126,7 +126,7 @@ def test_killed_and_started_again_it_ends_with_the_same_bytes(
     assert "resumes at row 6 of 11" in capsys.readouterr().err
     assert out.read_bytes() == embedded.read_bytes()
     assert main(command) == 2
-    assert "is there already; pass --force" in capsys.readouterr().err
+    assert "already exists; pass --force" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("workers", [0, 1])
