@@ -1,14 +1,14 @@
-"""Go through an N×K matrix piece by piece, so that nothing as large as it is made on the way."""
+"""Work through an N×K matrix in chunks, so that no temporary is as large as the matrix."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-_LABELS = 1 << 17  # at once: temporary matrices stay in the cache
+_LABELS = 1 << 17  # in a chunk: temporary matrices stay in the cache
 
 
 def chunks(rows: int, columns: int) -> Iterator[slice]:
-    """Cut the rows of a matrix so that a piece fits the cache.
+    """Split the rows of a matrix into chunks that fit the cache.
 
     >>> list(chunks(3, 1 << 16))
     [slice(0, 2, None), slice(2, 4, None)]

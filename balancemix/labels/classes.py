@@ -1,4 +1,4 @@
-"""Sort classes by how often they occur: many-, medium- and few-shot groups, imbalance ratios."""
+"""Describe classes by how often they occur: counts, many, medium and few, imbalance ratios."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -15,18 +15,16 @@ NAMES = ("many", "medium", "few")
 PAPER = (10_000, 1_000)  # positives in the training set, COCO's size
 
 
-def class_counts(labels: Tensor) -> Tensor:
-    """Count the positives of each class in an N×K matrix of 0 and 1; entries below 0 are unknown.
-
-    A piece at a time: to add up all at once, torch would make eight bytes of each label first.
+def class_counts(given: Tensor) -> Tensor:
+    """Count the positives of each class in an N×K matrix of 0, 1 and −1 (unknown).
 
     >>> import torch
     >>> class_counts(torch.tensor([[1, 0], [1, -1], [0, 1]]))
     tensor([2, 1])
     """
-    counts = labels.new_zeros(labels.shape[1], dtype=torch.int64)
-    for rows in chunks(*labels.shape):
-        counts += (labels[rows] == 1).sum(0)
+    counts = given.new_zeros(given.shape[1], dtype=torch.int64)
+    for rows in chunks(*given.shape):  # a sum over all rows would widen each label to eight bytes
+        counts += (given[rows] == 1).sum(0)
     return counts
 
 
@@ -34,9 +32,9 @@ def class_groups(counts: Tensor, rule: Rule = "paper") -> Groups:
     """Split class indices into "many", "medium" and "few" by their number of positives, shape (K,).
 
     Two numbers (many, few) stand for [many, ∞), [few, many) and [0, few); "paper" is 10,000 and
-    1,000. "auto" makes thirds of the classes, the most frequent first, equal counts by class index
-    and a remainder to the more frequent groups. Count on clean training labels where they are
-    known, so that the groups do not move with the noise.
+    1,000. "auto" makes thirds of the classes, the most frequent first; ties go by class index, and
+    a remainder to the more frequent groups. Count clean training labels where they are known, so
+    that the groups do not depend on the noise.
 
     >>> import torch
     >>> class_groups(torch.tensor([20_000, 10, 1_000, 999]))
@@ -52,24 +50,24 @@ def class_groups(counts: Tensor, rule: Rule = "paper") -> Groups:
     return {name: part.nonzero().flatten() for name, part in zip(NAMES, parts, strict=True)}
 
 
-def imbalance(labels: Tensor) -> dict[str, float]:
-    """Return the two imbalance ratios of an N×K matrix of 0 and 1 (App. C).
+def imbalance(given: Tensor) -> dict[str, float]:
+    """Return the two imbalance ratios of an N×K matrix of 0, 1 and −1 (unknown) (App. C).
 
     `class_ratio`: positives of the most frequent class over those of the rarest that has any.
-    `positive_negative_ratio`: negatives over positives. Entries below 0 are unknown and count as
-    neither; without any positive there is no ratio, and the result is empty.
+    `positive_negative_ratio`: negatives over positives. Unknown labels count as neither. Without
+    any positive there is no ratio, and the result is empty.
 
     >>> import torch
     >>> imbalance(torch.tensor([[1, 1], [1, 0], [0, 0]]))
     {'class_ratio': 2.0, 'positive_negative_ratio': 1.0}
     """
-    counts = class_counts(labels)
+    counts = class_counts(given)
     counts = counts[counts > 0]
     if not len(counts):
         return {}
     return {
         "class_ratio": counts.max().item() / counts.min().item(),
-        "positive_negative_ratio": (labels == 0).sum().item() / counts.sum().item(),
+        "positive_negative_ratio": (given == 0).sum().item() / counts.sum().item(),
     }
 
 
@@ -92,7 +90,7 @@ def describe(given: Tensor, classes: Sequence[str]) -> dict[str, Any]:
 
 
 def _thresholds(rule: Rule) -> tuple[float, float]:
-    """Return (many, few) of a rule given by name or by numbers."""
+    """Return (many, few) of a rule, which is a name or two numbers."""
     pair = PAPER if rule == "paper" else rule
     if isinstance(pair, str) or len(pair) != 2 or not pair[0] >= pair[1]:
         raise ValueError(

@@ -21,7 +21,7 @@ def fit_two_gaussians(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Fit a mixture to each row of points (problems, L); return share, mean and variance.
 
-    Values ascend along a row; a count of 0 is no point. The component with the smaller mean comes
+    Values ascend along a row; a count of 0 is padding. The component with the smaller mean comes
     first. Each fit starts from the exact two-means split and stops when a step no longer raises
     the mean log-likelihood by `tolerance`, or after `steps`. A variance is at least `least`, and
     then widened by `added` (problems,). Moments are taken about zero, so centre the values first.
@@ -59,8 +59,8 @@ def _rows(which: Tensor, *parts: Tensor) -> list[Tensor]:
 
 
 def _two_means(value: Tensor, count: Tensor) -> Tensor:
-    """Find the split of ordered points that leaves least variance; 1 on the small side, else 0."""
-    # The points of a problem are in order, so the best of all two-means clusterings is a prefix.
+    """Find the split of ordered points with the least variance: 1 for small values, else 0."""
+    # Values ascend, so the best two-means clustering splits them into a prefix and the rest.
     rows, mass = count.cumsum(1), (count * value).cumsum(1)
     left = mass.square() / rows.clamp(min=1)
     right = (mass[:, -1:] - mass).square() / (rows[:, -1:] - rows).clamp(min=1)
@@ -84,7 +84,7 @@ def _quadratic(coefficients: Tensor, value: Tensor) -> Tensor:
 
 
 def _log_odds(model: Tensor, value: Tensor) -> Tensor:
-    """Compute the log-odds of the first component at each point: of its membership (E-step)."""
+    """Compute the log-odds that each point belongs to the first component (E-step)."""
     first, second = _log_densities(model).unbind(1)
     return _quadratic(first - second, value)
 
@@ -98,7 +98,7 @@ def _maximise(
     safe = rows.clamp(min=1e-12)
     mean = linear / safe
     variance = (quadratic / safe - mean.square()).clamp(min=least) + added[:, None]
-    share = (rows / total[:, :1]).clamp(min=1e-300)  # which has a logarithm
+    share = (rows / total[:, :1]).clamp(min=1e-300)  # so that it has a logarithm
     return torch.stack([share, mean, variance], 2)
 
 

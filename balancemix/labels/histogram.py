@@ -1,9 +1,9 @@
-"""The losses of each class and side as weighted points: in integer bins, or one by one if few.
+"""Reduce the losses of each class and side to weighted points: integer bins, or single losses.
 
-A histogram is one int64 tensor (2, K, BINS), side 0 being the given negatives. Bins are of equal
-width within an octave, so a loss's bin is the leading bits of its float. An entry holds both how
-many losses fell into the bin and where in it they lie on average. All of it is integers: histograms
-of parts add up to that of the whole, whatever the parts and their order.
+A histogram is one int64 tensor (2, K, BINS); side 0 holds the given negatives. Bins have equal
+width within an octave, so a loss's bin is the leading bits of its float. An entry holds how many
+losses fell into the bin and the sum of their places in it. All are integers: histograms of parts
+add up to that of the whole, in any order.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch.nn.functional import pad
 
 from balancemix.labels.chunks import chunks
 
-# From 2⁻²⁴, a float32 probability's last bit, to 2⁸, beyond any BCE; what is outside is held there.
+# From 2⁻²⁴, the last bit of a float32 probability, to 2⁸, beyond any BCE; others are clamped.
 _OCTAVES, _LOWEST, _PER_OCTAVE = 32, -24, 32
 BINS = _OCTAVES * _PER_OCTAVE
 
@@ -27,7 +27,7 @@ _PLACES = 64  # within a bin
 _PLACE_SHIFT = _BIN_SHIFT - _PLACES.bit_length() + 1
 _FIRST = (127 + _LOWEST) * _PER_OCTAVE
 
-# An entry is count · 2³⁴ + sum of places: there is room for 2²⁸ losses in a bin.
+# An entry is count · 2³⁴ + sum of places, so a bin has room for 2²⁸ losses.
 _COUNT_SHIFT = 34
 MOST_ROWS = 1 << 28
 
@@ -37,7 +37,7 @@ _PROBLEMS = 512  # to fit at once
 
 @dataclass(frozen=True)
 class Points:
-    """Weighted points of some problems, (problems, L) each; values ascend, a count of 0 is none."""
+    """Weighted points of some problems, (problems, L) each; values ascend, count 0 is padding."""
 
     value: Tensor
     count: Tensor
@@ -60,7 +60,7 @@ def add_losses(histogram: Tensor, given: Tensor, losses: Tensor) -> None:
     classes, flat = histogram.shape[1], histogram.view(-1)
     lowest, highest = _FIRST << _BIN_SHIFT, ((_FIRST + BINS) << _BIN_SHIFT) - 1
     column = torch.arange(classes, dtype=torch.int32, device=histogram.device) * BINS - _FIRST
-    # Tile by tile: the bins of some classes stay in the cache, those of a thousand do not.
+    # Some classes at a time, so that their bins stay in the cache.
     for left in range(0, classes, _TILE):
         part = slice(left, left + _TILE)
         for rows in chunks(len(losses), min(classes, _TILE)):
@@ -87,7 +87,7 @@ def points_of_histogram(histogram: Tensor) -> Iterator[Points]:
         place = (entry & ((1 << _COUNT_SHIFT) - 1)) / count
         low, width = edge[bin_], edge.diff()[bin_]
         value = low + width * (place + 0.5) / _PLACES
-        # Of losses anywhere in the bin; a single one has no spread.
+        # As of losses spread evenly over the bin; a single one has no spread.
         spread = width.square() / 12 * (1 - 1 / count)
         length = torch.bincount(problem, minlength=len(group))
         first = length.cumsum(0) - length
@@ -106,11 +106,11 @@ def points_of_losses(given: Tensor, losses: Tensor) -> Iterator[Points]:
     groups = (torch.split(part, _PROBLEMS) for part in (sides, values))
     for side, ordered in zip(*groups, strict=True):
         longest = int(side.sum(1).max())
-        value = pad(ordered[:, :longest], (0, 1), value=torch.inf)  # no row is without a place
+        value = pad(ordered[:, :longest], (0, 1), value=torch.inf)  # at least one column
         inside = value.isfinite()
         yield Points(value.masked_fill_(~inside, 0.0), inside.double(), torch.zeros_like(value))
 
 
 def _in_double_precision(values: Tensor) -> Tensor:
-    """Put a tensor where there are floats of 64 bits: Apple's GPUs have none."""
+    """Move a tensor to where there is float64: Apple's GPUs have none."""
     return values.cpu() if values.device.type == "mps" else values

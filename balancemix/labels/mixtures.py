@@ -1,11 +1,12 @@
-"""Which labels are clean: 2·K two-component Gaussian mixtures over losses (Eqs. 6–8), in one batch.
+"""Estimate which labels are clean: 2·K mixtures of two Gaussians over losses (Eqs. 6–8).
 
-The losses of each class and side (given negative, given positive) are reduced to weighted points:
-the losses themselves while there are few rows, the bins of `histogram.py` beyond that. `em.py` fits
-all mixtures to them, and a label's P(clean) is a sigmoid of one quadratic of its loss.
+The losses of each class and side (given negative, given positive) become weighted points: the
+losses themselves if there are few rows, otherwise the bins of `histogram.py`. `em.py` fits all
+mixtures at once, and P(clean) of a label is a sigmoid of a quadratic of its loss.
 
-Departure: the paper is silent on rare, constant or one-sided losses, where a literal mixture calls
-every label noisy. Here such a mixture calls every label clean, and `Mixtures.guard` says why.
+Departure: the paper does not say what to do with rare, constant or one-sided losses, where a
+literal mixture calls every label noisy. Here every such label is clean, and `Mixtures.guard` says
+why.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ from balancemix.labels.histogram import (
 from balancemix.labels.table import check_confidence, check_given
 
 Fit = Literal["raw", "dividemix"]
-EDGE = 1e-7  # the least distance of a probability from 0 and 1 whose logarithm float32 has
+EDGE = 1e-7  # from 0 and 1: a probability in float32 closer to them has no finite logarithm
 
 
 def label_loss(given: Tensor, confidence: Tensor) -> Tensor:
-    """Binary cross-entropy of hard labels under predicted probabilities, as Eqs. 6–8 need it.
+    """Compute the binary cross-entropy of hard labels under predicted probabilities (Eqs. 6–8).
 
     >>> label_loss(torch.tensor([1, 0]), torch.tensor([0.5, 1.0]))
     tensor([ 0.6931, 16.1181])
@@ -46,13 +47,13 @@ def label_loss(given: Tensor, confidence: Tensor) -> Tensor:
 
 
 class Guard(IntEnum):
-    """Why a mixture was not used and all its labels count as clean."""
+    """Why a mixture is not used, so that all its labels count as clean."""
 
     FITTED = 0
-    FEW = 1  # fewer labels than can be judged
-    CONSTANT = 2  # all losses alike
-    EMPTY = 3  # a component without members, or not a number
-    OVERLAPPING = 4  # two components that are one (only if asked for)
+    FEW = 1  # too few labels
+    CONSTANT = 2  # equal losses
+    EMPTY = 3  # a component without members, or NaN
+    OVERLAPPING = 4  # components that overlap too much (only with `separation`)
 
 
 @dataclass(frozen=True)
@@ -65,15 +66,15 @@ class Mixtures:
     guard: Tensor  # (2, K) uint8: Guard
 
     def clean(self, given: Tensor, confidence: Tensor) -> Tensor:
-        """P(clean) of N×K given labels by their loss under a model's confidence (Eq. 8)."""
+        """Compute P(clean) of N×K given labels from a model's confidence (Eq. 8)."""
         return self.posterior(given, label_loss(given, confidence))
 
     def posterior(self, given: Tensor, losses: Tensor) -> Tensor:
-        """P(clean | loss) of N×K losses under the mixture of their class and given side (Eq. 8).
+        """Compute P(clean | loss) of N×K losses under the mixture of their class and side (Eq. 8).
 
-        Departure: two Gaussians of different width make the far tail of one side's losses change
-        its mind (a very small loss may look noisy, a huge one clean). The loss is therefore held
-        at the turning point of the log-odds, and P(clean) never grows with the loss.
+        Departure: the log-odds of two Gaussians of different width turn back in one tail, where
+        a very small loss may look noisy, or a huge one clean. The loss is therefore clamped at
+        the turning point, so P(clean) never grows with the loss.
         """
         dtype = losses.dtype if losses.dtype == torch.float64 else torch.float32
         curves = [part.to(losses.device, dtype) for part in self._curves()]
@@ -91,13 +92,13 @@ class Mixtures:
         return clean
 
     def _curves(self) -> tuple[Tensor, ...]:
-        """Write the log-odds of clean as a quadratic of the loss's distance from a point, (2, K).
+        """Write the log-odds of clean as a quadratic of the loss's offset from a point, (2, K).
 
-        That point is where they fall through zero, or else turn: single precision is enough there.
-        Returned are the point, the least and greatest distance, and the coefficients.
+        The point is where they cross zero, or else turn, so that float32 is precise enough there.
+        Returns the point, the least and greatest offset, and the coefficients.
         """
         precision, apart = 1 / self.variance, self.mean.diff(dim=-1)[..., 0]
-        # First in terms of u, the distance from the clean mean: quadratic·u² − slope·u + height.
+        # First in terms of u, the offset from the clean mean: quadratic·u² − slope·u + height.
         ratio = self.share.log() + 0.5 * precision.log()
         quadratic = 0.5 * precision.diff(dim=-1)[..., 0]
         slope = precision[..., 1] * apart
@@ -111,7 +112,7 @@ class Mixtures:
         high = torch.where(quadratic > 0, turn - root, torch.inf)
         constant = torch.where(crosses, 0.0, height - 0.5 * slope * turn)
         point = self.mean[..., 0] + root
-        # Log-odds of what is guarded, or of equal components, are the same everywhere.
+        # With a guard, or equal components, the log-odds are the same everywhere.
         flat = (self.guard > 0) | ~torch.isfinite(point)
         level = torch.where(self.guard > 0, torch.inf, height)
         return (
@@ -132,7 +133,7 @@ def clean_probability(
     fewest: int = 10,
     separation: float = 0.0,
 ) -> Tensor:
-    """Compute P(clean | loss) of every label (N×K) from its class's two loss mixtures.
+    """Fit the mixtures and compute P(clean | loss) of every label, N×K; see `fit_mixtures`.
 
     >>> confidence = torch.tensor([0.9, 0.88, 0.91, 0.9, 0.92, 0.89, 0.9, 0.05, 0.04, 0.06])
     >>> clean_probability(torch.ones(10, 1), confidence[:, None])[:, 0].round()
@@ -152,20 +153,20 @@ def fit_mixtures(
 ) -> Mixtures:
     """Fit the two mixtures of each class to the losses of N×K given labels (Eqs. 6 and 7).
 
-    `raw` runs EM on the losses to convergence; no variance gets under a millionth of the data's.
-    `dividemix` is that paper's setting: losses scaled to [0, 1], variances widened, ten steps.
-    A side with under `fewest` labels is not judged; with `separation` s > 0 neither is one whose
-    means are closer than s times the sum of deviations.
+    `raw` runs EM to convergence; a variance is at least a millionth of the data's. `dividemix` is
+    that paper's setting: losses scaled to [0, 1], variances widened, ten steps. All labels of a
+    side are clean if there are fewer than `fewest`, or, with `separation` s > 0, if the two means
+    are closer than s times the sum of the deviations.
     """
     check_confidence(given, confidence)
     if len(given) <= BINS:
         losses = label_loss(given, confidence)
         return fit_losses(given, losses, fit=fit, fewest=fewest, separation=separation)
-    # Piece by piece: a matrix of losses would be as large as the confidence.
-    pieces = (
+    # In chunks: a matrix of losses would be as large as the confidence.
+    labelled = (
         (given[rows], label_loss(given[rows], confidence[rows])) for rows in chunks(*given.shape)
     )
-    histogram = _histogram(len(given), given.shape[1], confidence.device, pieces)
+    histogram = _histogram(len(given), given.shape[1], confidence.device, labelled)
     return fit_histogram(histogram, fit=fit, fewest=fewest, separation=separation)
 
 
@@ -178,7 +179,7 @@ def fit_losses(
     separation: float = 0.0,
     classes: Sequence[str] | None = None,
 ) -> Mixtures:
-    """Fit the mixtures to N×K losses of whatever kind; see `fit_mixtures`."""
+    """Fit the mixtures to N×K losses of any kind, ≥ 0; see `fit_mixtures`."""
     _check(given, losses, classes)
     if len(losses) > BINS:
         histogram = _histogram(len(given), given.shape[1], losses.device, [(given, losses)])
@@ -187,13 +188,13 @@ def fit_losses(
 
 
 def _histogram(
-    rows: int, classes: int, device: torch.device, pieces: Iterable[tuple[Tensor, Tensor]]
+    rows: int, classes: int, device: torch.device, labelled: Iterable[tuple[Tensor, Tensor]]
 ) -> Tensor:
-    """Count the losses of all pieces of (given, losses)."""
+    """Count the losses of all pairs of (given, losses)."""
     if rows > MOST_ROWS:
-        raise ValueError(f"{rows} rows are more than the {MOST_ROWS} a bin can count")
+        raise ValueError(f"mixtures can be fitted to at most {MOST_ROWS} rows, not {rows}")
     histogram = empty_histogram(classes, device)
-    for given, losses in pieces:
+    for given, losses in labelled:
         add_losses(histogram, given, losses)
     return histogram
 
@@ -201,12 +202,12 @@ def _histogram(
 def fit_histogram(
     histogram: Tensor, *, fit: Fit = "raw", fewest: int = 10, separation: float = 0.0
 ) -> Mixtures:
-    """Fit the mixtures to the losses of a histogram, however many; see `fit_mixtures`."""
+    """Fit the mixtures to the losses of a histogram; see `fit_mixtures`."""
     return _fit_groups(points_of_histogram(histogram), fit, fewest, separation)
 
 
 def _fit_groups(groups: Iterable[Points], fit: Fit, fewest: int, separation: float) -> Mixtures:
-    """Fit the mixtures to points of 2·K problems, all negative sides first."""
+    """Fit 2·K mixtures to groups of their points, all negative sides first."""
     fitted = [_fit_points(points, fit, fewest, separation) for points in groups]
     model, guard = (torch.cat(parts) for parts in zip(*fitted, strict=True))
     share, mean, variance = model.view(2, -1, 3, 2).unbind(2)
@@ -214,7 +215,7 @@ def _fit_groups(groups: Iterable[Points], fit: Fit, fewest: int, separation: flo
 
 
 def _fit_points(points: Points, fit: Fit, fewest: int, separation: float) -> tuple[Tensor, Tensor]:
-    """Fit each problem that can be judged; return parameters (problems, 3, 2) and guards."""
+    """Fit the mixtures that can be; return parameters (problems, 3, 2) and guards."""
     value, count, spread = points.value, points.count, points.spread
     inside = count > 0
     rows = count.sum(1)
@@ -228,7 +229,7 @@ def _fit_points(points: Points, fit: Fit, fewest: int, separation: float) -> tup
     guard[(highest - lowest < 1e-8) | (deviation < 1e-8)] = Guard.CONSTANT
     guard[rows < max(fewest, 1)] = Guard.FEW
 
-    # In units of the deviation, about the mean: no sum of squares can drown another.
+    # Centred, in units of the deviation: no sum of squares loses precision.
     usable = guard == Guard.FITTED
     unit = torch.where(usable, deviation, 1.0)[:, None]
     if fit == "raw":
@@ -248,12 +249,12 @@ def _fit_points(points: Points, fit: Fit, fewest: int, separation: float) -> tup
     mean, variance = mean * unit + centre[:, None], variance * unit.square()
     fitted = torch.stack([share, mean, variance], 1)
     broken = ~torch.isfinite(fitted).all(2).all(1)
-    # A component of one label is judged like any other; rounding must not decide.
+    # A component may be a single label; the tolerance keeps rounding from deciding.
     broken |= (share * rows[:, None] < 1 - 1e-6).any(1) | (variance <= 0).any(1)
     alike = mean.diff(dim=1)[:, 0] < separation * variance.sqrt().sum(1)
     guard[usable & alike] = Guard.OVERLAPPING
     guard[usable & broken] = Guard.EMPTY
-    # Without a fit: a share of a half, a mean of zero and a variance of one.
+    # Placeholders: share ½, mean 0, variance 1.
     unfitted = fitted.new_tensor([0.5, 0.0, 1.0])[:, None]
     return torch.where(broken[:, None, None], unfitted, fitted), guard
 
@@ -261,13 +262,13 @@ def _fit_points(points: Points, fit: Fit, fewest: int, separation: float) -> tup
 def _check(given: Tensor, losses: Tensor, classes: Sequence[str] | None) -> None:
     if losses.shape != given.shape or losses.ndim != 2:
         shapes = f"{tuple(given.shape)} and {tuple(losses.shape)}"
-        raise ValueError(f"given and losses must both be N×K, they are {shapes}")
+        raise ValueError(f"given and losses must both be N×K, not {shapes}")
     check_given(given)
     if not losses.numel():
         return
     least, most = losses.aminmax()
-    if not bool((least >= 0) & (most < torch.inf)):  # so of NaN too
+    if not bool((least >= 0) & (most < torch.inf)):  # also if there is a NaN
         wrong = ~(torch.isfinite(losses) & (losses >= 0))
         row, column = (int(i) for i in wrong.nonzero()[0])
-        name = classes[column] if classes is not None else column
-        raise ValueError(f"loss {losses[row, column]} of row {row}, class {name} is not a loss ≥ 0")
+        name, bad = column if classes is None else classes[column], float(losses[row, column])
+        raise ValueError(f"loss of row {row}, class {name} must be finite and ≥ 0, not {bad}")

@@ -1,4 +1,4 @@
-"""Make labels wrong on purpose, in the ways the paper and its peers do (training labels only).
+"""Make labels wrong on purpose, as the paper and related work do (training labels only).
 
 Every function takes N×K uint8 labels and a generator, and returns new labels.
 """
@@ -16,11 +16,11 @@ from balancemix.errors import InputError, suggest
 def mislabel(
     labels: Tensor, rate: float, generator: torch.Generator, exact: bool = False
 ) -> Tensor:
-    """Move each positive, with probability `rate`, to a class that its row truly lacks.
+    """Move each positive, with probability `rate`, to a class that is absent from its row.
 
-    The class is drawn in proportion to its positives among the classes absent from the row and not
-    yet moved to, so a row keeps its number of positives and `rate` of them end up false. A label
-    stays where no class is left. `exact` moves int(rate × positives) labels, or as many as can.
+    The class is drawn in proportion to its positives, among the classes absent from the row that no
+    other label moved to. So a row keeps its number of positives, and `rate` of them end up false. A
+    label stays if no class is left. `exact` moves int(rate × positives) labels, if it can.
 
     >>> mislabel(torch.eye(2, dtype=torch.uint8), 1.0, torch.Generator())
     tensor([[0, 1],
@@ -39,7 +39,7 @@ def mislabel(
     else:
         moved = positive & (torch.rand(labels.shape, generator=generator) < rate)
         moved &= moved.cumsum(1) <= room
-    # Of exponential clocks with rates N_j the first m to ring are m draws without replacement.
+    # The first m of exponential clocks with rates N_j to ring are m draws without replacement.
     clock = -torch.log1p(-torch.rand(labels.shape, generator=generator)) / count
     moves = moved.sum(1, keepdim=True)
     most = int(moves.max()) if len(labels) else 0
@@ -55,7 +55,7 @@ def flip(
     positive_rate: float | None = None,
     negative_rate: float | None = None,
 ) -> Tensor:
-    """Flip each label with probability `rate`, or with its own side's rate.
+    """Flip each label with probability `rate`, or with the rate of its side.
 
     >>> flip(torch.tensor([[1, 0]], dtype=torch.uint8), 0, torch.Generator(), negative_rate=1)
     tensor([[1, 1]], dtype=torch.uint8)
@@ -70,12 +70,12 @@ def flip(
 
 
 def single_positive(labels: Tensor, generator: torch.Generator) -> Tensor:
-    """Keep one positive of each row, any with the same chance; a row without any stays.
+    """Keep one positive of each row, chosen uniformly; a row without positives stays as it is.
 
     >>> single_positive(torch.ones(5, 3, dtype=torch.uint8), torch.Generator()).sum(1)
     tensor([1, 1, 1, 1, 1])
     """
-    # Drawn from (0, 1], so that a positive always beats the zeros of negatives.
+    # From (0, 1], so that a positive is always above the negatives, which are 0.
     draw = (1 - torch.rand(labels.shape, generator=generator)) * labels
     return torch.zeros_like(labels).scatter_(1, draw.argmax(1, keepdim=True), 1) * labels
 
@@ -91,7 +91,7 @@ def drop(labels: Tensor, rate: float, generator: torch.Generator) -> Tensor:
 
 
 def measured_rates(truth: Tensor, given: Tensor) -> dict[str, float]:
-    """Measure how wrong the given labels are; a share of nothing is 0.
+    """Measure how many given labels are wrong, as shares; the share of an empty set is 0.
 
     `wrong` of all labels; `false_positives` and `false_negatives` of the given positives and
     negatives; `lost_positives` and `flipped_negatives` of the true positives and negatives.
@@ -175,11 +175,13 @@ def _rate(text: str, value: str) -> float:
     try:
         rate = float(value)
     except ValueError:
-        raise InputError(f"noise {text!r}: {value!r} is no number; use 0 to 1") from None
+        raise InputError(
+            f"noise {text!r}: {value!r} is not a number; use one from 0 to 1"
+        ) from None
     _check_rate(f"noise {text!r}: rate", rate)
     return rate
 
 
 def _check_rate(name: str, rate: float) -> None:
     if not 0 <= rate <= 1:
-        raise InputError(f"{name} must be from 0 to 1, it is {rate}")
+        raise InputError(f"{name} must be from 0 to 1, not {rate}")

@@ -20,11 +20,11 @@ class Status(IntEnum):
     ABSENT = 2  # re-labelled absent, full weight (R)
     AMBIGUOUS = 3  # as given, weight P(clean) (U)
     IGNORED = 4  # no weight: dropped by the method, or unknown and not filled in
-    VERIFIED = 5  # a person said so: as given, full weight, never doubted
+    VERIFIED = 5  # checked by a person: as given, full weight, never changed
 
 
 class Labels(NamedTuple):
-    """Whole N×K matrices of a table; target, weight and clean are float32."""
+    """All of a table as N×K matrices; target, weight and clean are float32."""
 
     given: Tensor
     target: Tensor
@@ -35,22 +35,22 @@ class Labels(NamedTuple):
 
 @dataclass
 class LabelTable:
-    """All that is known of the labels, N×K on the CPU, in four bytes a label.
+    """What is known of the labels: N×K arrays on the CPU, four bytes a label.
 
-    Target and weight are not kept: `rows` derives those of a batch, `whole` those of all rows.
+    Target and weight are not stored: `rows` derives those of a batch, `whole` those of all rows.
     """
 
     given: Tensor  # int8: 1 present, 0 absent, −1 unknown; shared with the data, never written to
     status: Tensor  # uint8: Status
     clean: Tensor  # float16: P(clean | loss), Eq. 8
-    soft: Tensor | None = None  # float: targets between 0 and 1, for the methods that have them
+    soft: Tensor | None = None  # float: targets between 0 and 1, for methods that learn from them
 
     @classmethod
     def from_given(cls, given: Tensor) -> Self:
-        """Make the table that believes every given label and ignores the unknown ones (−1)."""
+        """Make a table in which every given label is clean and unknown ones (−1) are ignored."""
         check_given(given)
         given = given.detach().cpu()
-        # A byte of 0 or 1 reads the same with a sign: the data's labels need no copy.
+        # 0 and 1 are the same bytes as int8, so the data's labels need no copy.
         given = given.view(torch.int8) if given.dtype == torch.uint8 else given.to(torch.int8)
         status = torch.full(given.shape, Status.CLEAN, dtype=torch.uint8)
         for rows in chunks(*given.shape):
@@ -78,9 +78,9 @@ class LabelTable:
     def write(
         self, rows: Tensor | slice, status: Tensor | Status, clean: Tensor | None = None
     ) -> None:
-        """Write what became of some rows' labels, and P(clean); what is VERIFIED stays so.
+        """Set status and P(clean) of some rows; VERIFIED labels stay as they are.
 
-        An unknown label without a new value is IGNORED, whatever `status` says of it.
+        An unknown label without a new value is IGNORED, whatever its `status`.
         """
         before, status = self.status[rows], torch.as_tensor(status, dtype=torch.uint8)
         status = status.expand(before.shape)
@@ -92,10 +92,10 @@ class LabelTable:
             self.clean[rows] = torch.where(verified, self.clean[rows], rounded(clean))
 
     def shares(self) -> dict[str, float]:
-        """Say which shares of the labels are of each status, and which are flipped.
+        """Compute the share of labels of each status, and of those flipped.
 
-        Present and absent count together as re-labelled; they are flipped where the given label
-        is the other one. No label ignored, or verified: no such share.
+        PRESENT and ABSENT count together as re-labelled; flipped are those that differ from the
+        given label. Ignored and verified are left out where there are none.
         """
         counts = torch.zeros(3 * len(Status), dtype=torch.int64)
         for rows in chunks(*self.shape):
@@ -113,50 +113,50 @@ class LabelTable:
         }
 
     def whole(self) -> Labels:
-        """Derive target and weight of every row: fourteen bytes a label, for records and tests."""
+        """Derive target and weight of every row: fourteen bytes a label, so for files and tests."""
         target, weight = self.rows(slice(None))
         return Labels(self.given, target, weight, self.status, self.clean.float())
 
     def copy(self) -> Self:
-        """Make a table to be written to apart from this one."""
+        """Copy what can be written to; `given` is shared."""
         soft = None if self.soft is None else self.soft.clone()
         return type(self)(self.given, self.status.clone(), self.clean.clone(), soft)
 
     def state_dict(self) -> dict[str, Tensor | None]:
-        """Name what is stored."""
+        """Return copies of the arrays by name, for a checkpoint."""
         return dict(vars(self.copy()))
 
 
 def check_given(given: Tensor) -> None:
-    """Refuse what is no N×K matrix of 1 (present), 0 (absent) and −1 (unknown)."""
+    """Refuse anything but an N×K matrix of 1 (present), 0 (absent) and −1 (unknown)."""
     if given.ndim != 2:
         raise ValueError(f"given must be an N×K matrix, not of shape {tuple(given.shape)}")
     for rows in chunks(*given.shape):
-        piece = given[rows]
-        known = (piece == 0) | (piece == 1)
-        if piece.dtype.is_signed:  # a byte without a sign equals −1 where it is 255
-            known |= piece == -1
+        chunk = given[rows]
+        known = (chunk == 0) | (chunk == 1)
+        if chunk.dtype.is_signed:  # as uint8, −1 would equal 255
+            known |= chunk == -1
         if not bool(known.all()):
             raise ValueError("given labels must be 0, 1 or −1 (unknown)")
 
 
 def check_confidence(given: Tensor, confidence: Tensor) -> None:
-    """Refuse N×K labels that are none, and confidence of another shape or outside 0 to 1.
+    """Refuse invalid N×K labels, and confidence of another shape or outside 0 to 1.
 
-    Arguments in the wrong order are noticed by it, unless both are all 0 and 1.
+    This notices swapped arguments, unless both are all 0 and 1.
     """
     if given.shape != confidence.shape or given.ndim != 2:
         shapes = f"{tuple(given.shape)} and {tuple(confidence.shape)}"
-        raise ValueError(f"given and confidence must both be N×K, they are {shapes}")
+        raise ValueError(f"given and confidence must both be N×K, not {shapes}")
     check_given(given)
     if confidence.numel():
         least, most = confidence.aminmax()
-        if not bool((least >= 0) & (most <= 1)):  # so of NaN too
-            raise ValueError(f"confidence must be between 0 and 1, it is {least:g} to {most:g}")
+        if not bool((least >= 0) & (most <= 1)):  # also if there is a NaN
+            raise ValueError(f"confidence must be between 0 and 1, not {least:g} to {most:g}")
 
 
 def rounded(clean: Tensor) -> Tensor:
-    """Write probabilities as float16, on the side of a half on which they are: Eq. 8 asks for it.
+    """Round probabilities to float16 without crossing a half, where Eq. 9 decides.
 
     >>> rounded(torch.tensor([0.0, 0.4999999, 0.5, 0.5000001, 1.0])) > 0.5
     tensor([False, False, False,  True,  True])
@@ -176,7 +176,7 @@ def manage(
 ) -> Tensor:
     """Decide what becomes of each label: its status (Eqs. 8 and 9).
 
-    All matrices are of one shape. `confidence` is the mean over two augmented views (Eq. 9); a
+    All matrices have one shape. `confidence` is the mean over two augmented views (Eq. 9); a
     label that is not clean is re-labelled where it is above `epsilon` or below 1 − `epsilon`, both
     strictly. The new label may equal the given one, which is then confirmed. What is left is
     ambiguous, or ignored without `reweight`. An unknown label is filled in likewise, or ignored.
@@ -198,7 +198,7 @@ def manage(
 
 
 def training_labels(given: Tensor, status: Tensor, clean: Tensor) -> tuple[Tensor, Tensor]:
-    """Derive what to train on, and how much it counts: target and weight (Eq. 10).
+    """Derive the target to train on and its weight (Eq. 10).
 
     >>> given, clean = torch.tensor([[1, 1, 0, 1]]), torch.tensor([[0.9, 0.2, 0.1, 0.25]])
     >>> status = torch.tensor([[Status.CLEAN, Status.ABSENT, Status.PRESENT, Status.AMBIGUOUS]])

@@ -194,10 +194,10 @@ def test_parse(text, expected):
         ("single:0.5", "single takes no rate"),
         ("none:", "none takes no rate"),
         ("flip:0.1,0.2,0.3", "one rate or two"),
-        ("drop:half", "'half' is no number"),
-        ("drop:40", "must be from 0 to 1, it is 40.0"),
-        ("drop:-0.1", "must be from 0 to 1, it is -0.1"),
-        ("drop:nan", "must be from 0 to 1, it is nan"),
+        ("drop:half", "'half' is not a number"),
+        ("drop:40", "must be from 0 to 1, not 40.0"),
+        ("drop:-0.1", "must be from 0 to 1, not -0.1"),
+        ("drop:nan", "must be from 0 to 1, not nan"),
     ],
 )
 def test_parse_refuses(text, message):
