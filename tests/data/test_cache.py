@@ -3,7 +3,6 @@
 import os
 import pickle
 import re
-from itertools import chain
 
 import numpy as np
 import pytest
@@ -11,32 +10,13 @@ import torch
 from PIL import Image
 
 from balancemix.data import ReadOptions, View, load
-from balancemix.data.cache import Kept, Store
 from balancemix.data.images import ImageRows
 from balancemix.data.loading import Loader
 from balancemix.errors import InputError
+from tests.data.kept import BATCHES, batches, same, where
 from tests.toys import single
 
 CLASSES = ["cat", "dog"]
-BATCHES = [[0, 4], [5, 1], [2, 2], [3]]
-
-
-def batches(rows, views=2):
-    rows = rows.with_views(views, 7)
-    drawn = [rows.__getitems__(index)[0] for index in BATCHES]
-    return [x if isinstance(x, list) else [x] for x in drawn]
-
-
-def where(store: Store) -> str:
-    """Say what kind of store it is."""
-    if not isinstance(store, Kept):
-        return "off"
-    return "memory" if store.file is None else "disk"
-
-
-def same(a, b) -> bool:
-    pairs = zip(chain.from_iterable(a), chain.from_iterable(b), strict=True)
-    return all(torch.equal(x, y) for x, y in pairs)
 
 
 @pytest.mark.parametrize("kind", ["memory", "disk", "off"])

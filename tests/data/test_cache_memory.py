@@ -15,7 +15,7 @@ from balancemix.data import cache, images
 from balancemix.data.cache import room_in_groups
 from balancemix.data.loading import Loader
 from balancemix.errors import InputError
-from tests.data.test_cache import BATCHES, batches, same, where
+from tests.data.kept import BATCHES, batches, same, where
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="counts what Linux alone counts")
 

@@ -14,7 +14,7 @@ from balancemix import cli
 from balancemix.run import Run
 from tests.conftest import tiny_arrays
 from tests.launching import TOGETHER, TORCHRUN, environment, free_port, launch, two
-from tests.processes.test_distributed import DECIDED, assert_alike
+from tests.processes.alike import DECIDED, assert_alike
 
 pytestmark = pytest.mark.launches
 TRAIN = [
