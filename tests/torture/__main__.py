@@ -1,12 +1,13 @@
 """`python -m tests.torture`: try all that is in the table, or one case again."""
 
 import argparse
+import os
 import shlex
 import sys
 import time
 from pathlib import Path
 
-from tests.torture import figures, runner
+from tests.torture import figures, names, runner
 from tests.torture.branches import Branches
 from tests.torture.draw import Draw
 from tests.torture.outcome import FAILURES
@@ -32,7 +33,8 @@ def arguments_of(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--only", action="append", metavar="PART", choices=[*PARTS, *COUNTS])
     parser.add_argument("--count", type=int, help="cases of each part")
     for group, count in COUNTS.items():
-        parser.add_argument(f"--{group}", type=int, default=count, help=f"cases each ({count:,})")
+        flag = group.replace(" ", "-")
+        parser.add_argument(f"--{flag}", type=int, default=count, help=f"cases each ({count:,})")
     parser.add_argument("--case", type=int, metavar="N", help="try one case of the one part again")
     parser.add_argument("--state", type=Path, help="file to keep results in, to go on from")
     parser.add_argument("--branches", type=int, default=0, help="cases to trace, of each reader")
@@ -56,10 +58,13 @@ def main(words: list[str]) -> int:
     if arguments.case is not None:
         return again(chosen[0].name, arguments.seed, arguments.case)
     counts = {
-        part.name: getattr(arguments, part.group) if arguments.count is None else arguments.count
+        part.name: getattr(arguments, part.group.replace(" ", "_"))
+        if arguments.count is None
+        else arguments.count
         for part in chosen
     }
     begin = time.time()
+    names.scratch()  # before there are several processes
     notebook = runner.Notebook(arguments.state)
     left = [each for each in runner.chunks(counts, arguments.seed) if notebook.lacks(each)]
     show = runner.Progress(len(left))
@@ -81,15 +86,16 @@ def main(words: list[str]) -> int:
         head += f"{spent / 60:.0f} minutes of one core."
         figures.write(arguments.write, f"{head}\n\n{text}")
     sys.stderr.write(f"{time.time() - begin:.0f} seconds\n")
-    runner.clear()
+    names.clear()
     return 1 if any(r.outcomes.get(kind) for r in results for kind in FAILURES) else 0
 
 
 def again(name: str, seed: int, number: int) -> int:
     """Try one case, and leave its files to be looked at."""
     folder = runner.prepared(name)
+    os.environ["TORTURE_KEEP"] = "1"  # its files, and its traceback
     outcome = PARTS[name].case(Draw(name, seed, number), number, folder)
-    sys.stdout.write(f"{outcome.kind}: {outcome.detail}\n")
+    sys.stdout.write(f"{outcome.kind}: {outcome.detail}\nfiles: {folder}\n")
     return 1 if outcome.kind in FAILURES else 0
 
 

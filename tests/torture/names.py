@@ -1,6 +1,8 @@
 """What the package calls its files: the one place to change when they are renamed."""
 
 import functools
+import os
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ FILES = {
     "weights": ["model.safetensors"],
     "checkpoint": ["checkpoint.pt"],
 }
+SCRATCH = "TORTURE_SCRATCH"
 MANIFEST = ["manifest.json", "checksums.json"]
 RESTORE = ["read_checkpoint", "stored"]  # the method of Run that loads checkpoint and log
 
@@ -52,8 +55,14 @@ def show_manifest(folder: Path, hidden: tuple[Path, bytes]) -> None:
     path.write_bytes(content)
 
 
-@functools.cache
 def scratch() -> str:
-    """Choose where cases are written: in memory where there is such a place."""
-    shared = Path("/dev/shm")
-    return str(shared) if shared.is_dir() else tempfile.gettempdir()
+    """Make a folder for cases, in memory where there is such a place; processes share it."""
+    if SCRATCH not in os.environ:
+        shared = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        os.environ[SCRATCH] = tempfile.mkdtemp(dir=shared, prefix="torture-")
+    return os.environ[SCRATCH]
+
+
+def clear() -> None:
+    """Remove that folder."""
+    shutil.rmtree(os.environ.pop(SCRATCH, ""), ignore_errors=True)

@@ -2,8 +2,10 @@
 
 import contextlib
 import io
+import os
 import re
 import signal
+import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -55,6 +57,8 @@ def attempt(read: Callable[[], Any], names: tuple[str, ...] = ()) -> tuple[Any, 
     signal.signal(signal.SIGALRM, _too_long)
     signal.alarm(PATIENCE)
     try:
+        if os.environ.get("TORTURE_KEEP"):
+            return _aloud(read), Outcome(READ)
         return read(), Outcome(READ)
     except InputError as error:
         message = printable(str(error))  # as the command line shows it
@@ -71,6 +75,17 @@ def attempt(read: Callable[[], Any], names: tuple[str, ...] = ()) -> tuple[Any, 
         return None, Outcome(TRACEBACK, f"{type(error).__name__} at {_where(error)}")
     finally:
         signal.alarm(0)
+
+
+def _aloud(read: Callable[[], Any]) -> Any:
+    """Read, and print what comes of it."""
+    try:
+        answer = read()
+    except BaseException:
+        sys.stdout.write(traceback.format_exc())
+        raise
+    sys.stdout.write(f"read: {answer}\n")
+    return answer
 
 
 def _too_long(number: int, frame: Any) -> None:
@@ -91,6 +106,8 @@ def judge(answer: Any, outcome: Outcome, literal: Callable[[], Any]) -> Outcome:
         return outcome
     try:
         expected = literal()
+        if os.environ.get("TORTURE_KEEP"):
+            sys.stdout.write(f"should be: {expected}\n")
     except UnsureError:
         return outcome
     except RefusedError as error:

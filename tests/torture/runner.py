@@ -3,7 +3,6 @@
 import functools
 import json
 import multiprocessing
-import shutil
 import sys
 import tempfile
 import time
@@ -78,12 +77,6 @@ def try_chunk(chunk: Chunk) -> Result:
     result.outcomes = dict(outcomes)
     result.seconds = time.perf_counter() - begin
     return result
-
-
-def clear() -> None:
-    """Remove what this process and its children left in the scratch folder."""
-    for folder in Path(names.scratch()).glob("case-*"):
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 class Notebook:

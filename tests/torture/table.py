@@ -3,6 +3,9 @@
 from typing import Any
 
 from tests.torture import pictures, seeds, settings
+from tests.torture.commands import Commands
+from tests.torture.damage import DAMAGED
+from tests.torture.kills import HURT
 from tests.torture.readers import LABEL_READERS, Reader
 from tests.torture.run_files import RUN_READERS
 
@@ -54,5 +57,14 @@ READERS: list[Any] = [
     *RUN_READERS,
 ]
 
-PARTS: dict[str, Any] = {part.name: part for part in READERS}
-COUNTS = {"readers": 50_000}
+PARTS: dict[str, Any] = {part.name: part for part in [*READERS, Commands(), *DAMAGED, *HURT]}
+# Cases of each part of a group.
+COUNTS = {
+    "readers": 50_000,
+    "commands": 2_000,
+    "flips": 2_000,
+    "changed data": 200,
+    "kills": 200,
+    "signals": 60,
+    "full disks": 60,
+}
