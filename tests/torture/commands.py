@@ -72,8 +72,8 @@ PLANS = [
 OUTS = [
     "new.csv", "new.npz", "new.html", "new", "new/deep/x.csv", "x.npz", "photos/labels.csv",
     "photos", "notes.txt", "run", "run/findings.csv", "run/metrics.json", "empty", "link.npz",
-    "dangling.csv", "", ".", "..", "null", "~nobody/x.csv", "a" * 300 + ".csv", "notes.txt/x.csv", "é.csv", "other.csv",
-    "other.npz", "full.csv", "d", "d",
+    "dangling.csv", "", ".", "..", "null", "~nobody/x.csv", "a" * 300 + ".csv", "notes.txt/x.csv",
+    "é.csv", "other.csv", "other.npz", "full.csv", "d", "d",
 ]  # fmt: skip
 BUG = re.compile(r"bug in balancemix[^:]*: (\w+)")
 
