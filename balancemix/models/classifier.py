@@ -104,6 +104,11 @@ def build_model(
         raise InputError(f"unknown head {head!r}: {suggest(head, HEADS)}")
     if classes < 1 or (features is not None and features < 1):
         raise InputError(f"classes={classes}, features={features}: give at least one of each")
+    for name, size in (("hidden", hidden), ("image_size", image_size)):
+        if size is not None and size < 1:
+            raise InputError(f"{name}={size}: must be at least 1")
+    if not 0 <= dropout <= 1:
+        raise InputError(f"dropout={dropout}: must be between 0 and 1")
     if features is None:
         body, width = build_backbone(backbone, head not in UNPOOLED, pretrained, image_size)
     else:

@@ -91,11 +91,16 @@ def _run(
     advance: Callable[[int], None] | None,
     transform: Callable[[Tensor], Tensor],
 ) -> Tensor:
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, it is {batch_size}")
     total = len(data)  # type: ignore[arg-type]
     batches = _local_batches(total, batch_size)
     idle = total > 0 and not batches  # more processes than batches: learn K, add nothing
+    batches = [[0]] if idle else batches
     result: Tensor | None = None
-    for index, values in _forward(model, data, [[0]] if idle else batches, workers, transform):
+    predictions = _forward(model, data, batches, workers, transform)
+    for batch, (index, values) in zip(batches, predictions, strict=True):
+        _check(batch, index, values)
         if result is None:
             result = torch.zeros(total, values.shape[1])
         result[index] = values * (not idle)
@@ -105,3 +110,15 @@ def _run(
         raise ValueError("there is no row to predict")
     # Each row was filled by one process and is zero in the others: their sum is the whole.
     return processes.all_reduce(result)
+
+
+def _check(batch: list[int], index: Tensor, values: Tensor) -> None:
+    """Refuse rows that come under other numbers than asked for, and logits that are not B×K."""
+    for row, number in zip(batch, torch.as_tensor(index).tolist(), strict=True):
+        if row != number:
+            raise ValueError(f"data[{row}] came as row {number}: it must be (x, {row})")
+    if values.ndim != 2 or len(values) != len(batch):
+        shape = tuple(values.shape)
+        raise ValueError(
+            f"the model must return B×K logits, not of shape {shape} for {len(batch)} rows"
+        )

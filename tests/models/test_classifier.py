@@ -120,6 +120,11 @@ def test_statistics_of_other_sizes_are_refused():
         ({"head": "mpl"}, r"unknown head 'mpl': did you mean 'mlp'"),
         ({"classes": 0}, r"classes=0"),
         ({"features": 0}, r"features=0"),
+        ({"features": 3, "hidden": -1}, r"hidden=-1: must be at least 1"),
+        ({"features": 3, "hidden": 0, "head": "query2label"}, r"hidden=0: must be at least 1"),
+        ({"features": 3, "dropout": 1.5}, r"dropout=1\.5: must be between 0 and 1"),
+        ({"features": 3, "dropout": float("nan")}, r"dropout=nan"),
+        ({"image_size": 0, "pretrained": False}, r"image_size=0: must be at least 1"),
     ],
 )
 def test_what_cannot_be_built_is_said_in_one_line(options, message):

@@ -58,3 +58,40 @@ def test_predictions_of_all_processes_add_up_to_the_whole(world, monkeypatch):
 def test_data_without_rows_is_refused():
     with pytest.raises(ValueError, match="no row"):
         predict(make_model(), Rows(torch.zeros(0, D)))
+
+
+class Numbered(Rows):
+    """Rows that come under other numbers than those asked for."""
+
+    def __init__(self, x, numbers):
+        super().__init__(x)
+        self.numbers = numbers
+
+    def __getitem__(self, i):
+        return self.x[i], self.numbers[i]
+
+
+@pytest.mark.parametrize(
+    ("row", "number"),
+    [(8, 7), (3, N), (3, -1), (3, 5)],
+    ids=["twice", "beyond the end", "negative", "another's"],
+)
+def test_rows_under_wrong_numbers_are_refused(row, number):
+    x, _ = make_data()
+    numbers = list(range(N))
+    numbers[row] = number
+    with pytest.raises(ValueError, match=rf"data\[{row}\] came as row {number}: .*\(x, {row}\)"):
+        predict(make_model(), Numbered(x, numbers), batch_size=7)
+
+
+def test_logits_that_are_not_one_row_each_are_refused():
+    x, _ = make_data()
+    model = torch.nn.Sequential(make_model(), torch.nn.Flatten(0))
+    with pytest.raises(ValueError, match=r"B×K logits, not of shape \(35,\) for 7 rows"):
+        predict(model, Rows(x), batch_size=7)
+
+
+@pytest.mark.parametrize("size", [0, -3])
+def test_a_batch_size_below_one_is_refused(size):
+    with pytest.raises(ValueError, match=f"batch_size must be at least 1, it is {size}"):
+        predict(make_model(), Rows(make_data()[0]), batch_size=size)
