@@ -27,6 +27,7 @@ from balancemix.data.images import ImageRows
 from balancemix.data.loading import Loader, workers_for
 from balancemix.data.rows import batch_seed
 from balancemix.errors import InputError
+from balancemix.files import locked
 from balancemix.models.backbones import input_size, normalisation
 from balancemix.models.classifier import build_embedder
 from balancemix.models.fold import folded
@@ -34,7 +35,7 @@ from balancemix.options import STORED_VIEWS, Augment, ReadOptions, View
 from balancemix.plan.sections import SEED
 from balancemix.progress import progress
 from balancemix.training.devices import best_device, check_device
-from balancemix.training.partial import PartialArray, note_of, remove
+from balancemix.training.partial import WRITING, PartialArray, note_of, remove
 
 Array = npt.NDArray[Any]
 
@@ -97,26 +98,27 @@ def embed(
     names = hashlib.blake2b("\n".join(rows.names).encode(), digest_size=8).hexdigest()
     about = {**made, "rows": len(rows), "names": names}
     partial = PartialArray(partial_file(out), about, (len(rows), 1 + views, *shape), np.float16)
-    done = partial.done
-    if done < len(rows):
-        done = done // batch_size * batch_size
-        partial.cut(done)
-    data = ImageViews(rows, views, seed)
-    left = range(done, len(rows))
-    batches = [list(left[i : i + batch_size]) for i in range(0, len(left), batch_size)]
-    with progress("embed", len(left)) as show:
-        if done:
-            show.line(f"embed: resumes at row {done:,} of {len(rows):,}")
-        try:
-            for block in _forward(body, rows, _loader(data, batches, workers, device), device):
-                partial.append(block)
-                show.advance(len(block))
-        finally:
-            partial.note()
-    # Features and views may exceed the memory: mapped, they are copied in blocks.
-    array = partial.array()
-    features = {"features": array[:, 0], **({"views": array[:, 1:]} if views else {})}
-    write_stored(out, {**features, **_labels(rows, split), "made": np.array(json.dumps(made))})
+    with locked(partial.path, WRITING):
+        done = partial.done
+        if done < len(rows):
+            done = done // batch_size * batch_size
+            partial.cut(done)
+        data = ImageViews(rows, views, seed)
+        left = range(done, len(rows))
+        batches = [list(left[i : i + batch_size]) for i in range(0, len(left), batch_size)]
+        with progress("embed", len(left)) as show:
+            if done:
+                show.line(f"embed: resumes at row {done:,} of {len(rows):,}")
+            try:
+                for block in _forward(body, rows, _loader(data, batches, workers, device), device):
+                    partial.append(block)
+                    show.advance(len(block))
+            finally:
+                partial.note()
+        # Features and views may exceed the memory: mapped, they are copied in blocks.
+        array = partial.array()
+        features = {"features": array[:, 0], **({"views": array[:, 1:]} if views else {})}
+        write_stored(out, {**features, **_labels(rows, split), "made": np.array(json.dumps(made))})
     remove(partial.path)
     return (len(rows), *shape)
 

@@ -10,6 +10,7 @@ import json
 import os
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from balancemix.errors import InputError
-from balancemix.files import write_json
+from balancemix.files import locked, write_json
 
 Array = npt.NDArray[Any]
 
+WRITING = "writing to it"
 NOTE_EVERY = 1.0  # seconds; rows since the last note are made again after a kill
 
 
@@ -99,5 +101,6 @@ def note_of(path: Path) -> Path:
 
 def remove(path: Path) -> None:
     """Delete a partial array, if there is one; its note first, without which it is ignored."""
-    note_of(path).unlink(missing_ok=True)
-    path.unlink(missing_ok=True)
+    with locked(path, WRITING) if path.exists() else nullcontext():
+        note_of(path).unlink(missing_ok=True)
+        path.unlink(missing_ok=True)

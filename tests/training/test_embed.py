@@ -96,6 +96,24 @@ def test_a_view_is_the_seed_s_the_row_s_and_its_own(photos, embedded):
     torch.testing.assert_close(stored, said[1:], atol=1e-3, rtol=1e-3)
 
 
+def test_two_at_once_do_not_write_to_one_file(photos, embedded, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "x.npz"
+    command = ["embed", str(photos), "--out", str(out), *TRY]
+    append = PartialArray.append
+    refused: list[int] = []
+
+    def twice(self, rows):
+        monkeypatch.setattr(PartialArray, "append", append)
+        append(self, rows)
+        refused.extend([main(command), main([*command, "--force"])])
+
+    monkeypatch.setattr(PartialArray, "append", twice)
+    assert main(command) == 0
+    assert refused == [2, 2]
+    assert "another process is writing to it; wait for it" in capsys.readouterr().err
+    assert out.read_bytes() == embedded.read_bytes()
+
+
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")
 def test_killed_and_started_again_it_ends_with_the_same_bytes(
     photos, embedded, tmp_path, monkeypatch, capsys
