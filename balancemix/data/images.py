@@ -161,7 +161,7 @@ def decode(path: Path) -> Image:
         with Image.open(path) as image:
             if not _has_unknown_range(image):
                 if image.mode.startswith("I"):
-                    pixels = (np.asarray(image) >> 8).astype(np.uint8)
+                    pixels = np.rint(np.asarray(image) / 257).astype(np.uint8)
                     return Image.fromarray(pixels).convert("RGB")
                 return image.convert("RGB")
     except Exception as error:  # Pillow's readers raise whatever their format's parser does

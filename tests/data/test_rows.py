@@ -218,7 +218,7 @@ def test_sixteen_bits_are_scaled_to_eight(tmp_path, kind):
     assert images.problem(tmp_path / f"x.{kind}") is None
     assert np.asarray(images.decode(tmp_path / f"x.{kind}"))[0, :, 0].tolist() == [
         0,
-        0,
+        1,
         1,
         128,
         255,
