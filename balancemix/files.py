@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import os
 import shutil
 import stat
@@ -75,7 +76,24 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a JSON file that people may read."""
-    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    write_text(path, to_json(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def to_json(content: object, *, indent: int | None = None, ensure_ascii: bool = True) -> str:
+    """Write JSON that every program reads: a number that is not finite is null.
+
+    >>> to_json({"AP": [0.5, float("nan")]})
+    '{"AP": [0.5, null]}'
+    """
+    return json.dumps(_finite(content), indent=indent, ensure_ascii=ensure_ascii, allow_nan=False)
+
+
+def with_nan(scores: Mapping[str, Any]) -> dict[str, Any]:
+    """Put NaN back where `to_json` wrote null."""
+    return {
+        key: with_nan(value) if isinstance(value, Mapping) else math.nan if value is None else value
+        for key, value in scores.items()
+    }
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
@@ -144,3 +162,11 @@ def _write_through(path: Path, save: Callable[[Path], object]) -> None:
         save(draft)
         with draft.open("rb") as written, path.open("wb") as out:
             shutil.copyfileobj(written, out)
+
+
+def _finite(content: object) -> object:
+    if isinstance(content, float):
+        return content if math.isfinite(content) else None
+    if isinstance(content, Mapping):
+        return {key: _finite(value) for key, value in content.items()}
+    return [_finite(value) for value in content] if isinstance(content, list | tuple) else content

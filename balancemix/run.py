@@ -121,16 +121,17 @@ class Run:
 
     @property
     def log(self) -> Log:
-        """The lines logged so far."""
+        """The lines logged so far; a score that is not defined is NaN."""
         if not self.has("log"):
             return []
         path = self._existing("log")
-        return [_parse(line, path) for line in path.read_text(encoding="utf-8").splitlines()]
+        lines = path.read_text(encoding="utf-8").splitlines()
+        return [files.with_nan(_parse(line, path)) for line in lines]
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """Last and best scores."""
-        return self.read_json("metrics")
+        """Last and best scores; one that is not defined is NaN."""
+        return files.with_nan(self.read_json("metrics"))
 
     @cached_property
     def table(self) -> Labels:
@@ -189,7 +190,7 @@ class Run:
 
     def save_epoch(self, log: Log, method: Method, engine: Any) -> None:
         """Store the log and a checkpoint; a process killed meanwhile leaves the old ones."""
-        text = "".join(json.dumps(line) + "\n" for line in log)
+        text = "".join(files.to_json(line) + "\n" for line in log)
         files.write_text(self.path_of("log"), text)
         self.save_checkpoint({"method": method.state_dict(), **engine.state_dict()})
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from balancemix.bench.table import Cell
 from balancemix.files import write_text
 from balancemix.progress import Progress
 
@@ -28,7 +29,7 @@ class BenchProgress:
     def ended(self, name: str, metrics: dict[str, Any]) -> None:
         """Count a run, and report its score."""
         (self.out / "failures" / f"{name}.txt").unlink(missing_ok=True)
-        self.bar.line(f"{name}: mAP {metrics['last']['mAP']:.1f}")
+        self.bar.line(f"{name}: mAP {Cell.of(metrics['last']['mAP']).text}")
         self._over(name)
 
     def failed(self, name: str, line: str, trace: str) -> None:

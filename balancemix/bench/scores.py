@@ -85,7 +85,7 @@ class Results:
         for line in (line for text in noises for line in self.of(method, text, data)):
             scores[line.seed].append(line.metrics[when]["mAP"])
         whole = (each for each in scores.values() if len(each) == len(noises))
-        return Cell.of(*(sum(each) / len(noises) for each in whole))
+        return Cell.of(*map(mean, whole))
 
     def curve(self, method: str, noise: str, data: str) -> list[float]:
         """Average the mAP after each epoch over the seeds."""

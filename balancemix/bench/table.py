@@ -1,5 +1,6 @@
 """A table before it is rendered: numbers with standard errors, best and second best, headings."""
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -19,8 +20,9 @@ class Cell:
 
     @classmethod
     def of(cls, *values: float | None, note: str = "", digits: int = 1) -> Self:
-        """Make a cell of the values that are known."""
-        return cls(tuple(value for value in values if value is not None), note, digits)
+        """Make a cell of the values that are known, which None and NaN are not."""
+        known = (value for value in values if value is not None and not math.isnan(value))
+        return cls(tuple(known), note, digits)
 
     @property
     def mean(self) -> float | None:

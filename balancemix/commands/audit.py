@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 from balancemix.commands.arguments import add_above, add_json, add_run
@@ -31,6 +30,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Write the findings and show the worst."""
     from balancemix.auditing.findings import audit_run
     from balancemix.commands.show import show_findings
+    from balancemix.files import to_json
     from balancemix.run import Run
 
     run_ = Run.open(arguments.run_directory)
@@ -42,6 +42,6 @@ def run(arguments: argparse.Namespace) -> None:
     if truth is not None:
         summary |= findings.score(truth)
     if arguments.json:
-        print(json.dumps(summary, indent=2))
+        print(to_json(summary, indent=2))
     else:
         show_findings(findings, summary)

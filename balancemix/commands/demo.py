@@ -1,7 +1,6 @@
 """`balancemix demo`: the method at work on data that everybody has."""
 
 import argparse
-import json
 from pathlib import Path
 
 from balancemix.commands.arguments import add_json
@@ -31,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Train both, write the page, print the table."""
     from balancemix.commands.show import console, make_table, scores
-    from balancemix.files import write_text
+    from balancemix.files import to_json, write_text
     from balancemix.plan.plan import Plan
     from balancemix.progress import progress
     from balancemix.report import gallery
@@ -51,7 +50,7 @@ def run(arguments: argparse.Namespace) -> None:
     quality = summaries[METHODS[-1]].quality
     if arguments.json:
         results = {name: summary.metrics for name, summary in summaries.items()}
-        print(json.dumps({**results, "audit": quality, "page": str(page)}, indent=2))
+        print(to_json({**results, "audit": quality, "page": str(page)}, indent=2))
         return
     out = console()
     lines = [{"method": name, **scores(each.metrics)} for name, each in summaries.items()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from balancemix.commands.arguments import add_above, add_json, add_run
 
@@ -30,7 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Predict and score."""
-    from balancemix.commands.show import console, make_table
+    from balancemix.commands.show import console, make_table, written
+    from balancemix.files import to_json
     from balancemix.run import Run
     from balancemix.training.evaluate import evaluate_run
 
@@ -43,12 +43,12 @@ def run(arguments: argparse.Namespace) -> None:
     )
     if arguments.json:
         per_class = {"per_class": result.per_class} if arguments.per_class else {}
-        print(json.dumps(result.scores | per_class, indent=2))
+        print(to_json(result.scores | per_class, indent=2))
         return
     title = f"{result.rows:,} rows, AP by {result.convention}"
-    lines = [[name, f"{value:.2f}"] for name, value in result.scores.items()]
+    lines = [[name, written(value, ".2f")] for name, value in result.scores.items()]
     console().print(make_table(title, ("score", "%"), lines))
     if arguments.per_class:
         positives = result.positives
-        lines = [[k, str(positives[k]), f"{ap:.1f}"] for k, ap in result.per_class.items()]
+        lines = [[k, str(positives[k]), written(ap, ".1f")] for k, ap in result.per_class.items()]
         console().print(make_table("by class", ("class", "positives", "AP"), lines))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 from balancemix.commands.arguments import add_json, add_skip_bad
@@ -38,6 +37,7 @@ def run(arguments: argparse.Namespace) -> None:
     from balancemix.data import ReadOptions, load
     from balancemix.data.formats import find_writer
     from balancemix.data.splits import add_noise
+    from balancemix.files import to_json
     from balancemix.labels.noise import parse
 
     parse(arguments.noise)
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> None:
     out = arguments.out or Path("noisy.csv" if source.features is None else "noisy.npz")
     find_writer(out, source.path).write(source, given, out)
     if arguments.json:
-        print(json.dumps(measured, indent=2))
+        print(to_json(measured, indent=2))
         return
     shares = [[name.replace("_", " "), f"{value:.2%}"] for name, value in measured.items()]
     console().print(make_table(f"{arguments.noise}, seed {arguments.seed}", ("share", ""), shares))

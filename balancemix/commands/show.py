@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +49,12 @@ def scores(metrics: Mapping[str, Any]) -> dict[str, str]:
     from balancemix.evaluation.scoring import headline
 
     values = headline(metrics).items()
-    return {name: "–" if value is None else f"{value:.1f}" for name, value in values}
+    return {name: written(value, ".1f") for name, value in values}
+
+
+def written(number: float | None, form: str) -> str:
+    """Write a number, or a dash where it is not defined."""
+    return "–" if number is None or math.isnan(number) else f"{number:{form}}"
 
 
 def show_training(run: Run, experiment: Experiment, metrics: Mapping[str, Any]) -> None:
@@ -106,7 +112,8 @@ def show_findings(findings: Findings, summary: Mapping[str, Any], most: int = 15
     out.print(make_table(f"the {len(rows)} worst of {count:,} findings", header, rows))
     if "precision" in summary:
         out.print(
-            f"against the truth: {summary['precision']:.1%} of the findings are errors, "
-            f"{summary['recall']:.1%} of the {summary['errors']:,} errors were found"
+            f"against the truth: {written(summary['precision'], '.1%')} of the findings are "
+            f"errors, {written(summary['recall'], '.1%')} of the {summary['errors']:,} errors "
+            "were found"
         )
     out.print(f"all of them: {summary['file']}", soft_wrap=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from balancemix.commands.arguments import add_json, add_skip_bad
 
@@ -29,13 +28,14 @@ def run(arguments: argparse.Namespace) -> None:
     """Count and print."""
     from balancemix.commands.show import console
     from balancemix.data import ReadOptions, load
+    from balancemix.files import to_json
     from balancemix.labels.classes import describe
 
     options = ReadOptions(skip_bad=arguments.skip_bad)
     rows = load(arguments.data, options=options).named(arguments.split)
     facts = describe(rows.given, rows.classes)
     if arguments.json:
-        print(json.dumps(facts, indent=2))
+        print(to_json(facts, indent=2))
         return
     out = console()
     out.print(

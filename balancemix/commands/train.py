@@ -119,6 +119,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Train."""
     from balancemix import processes
     from balancemix.errors import InputError
+    from balancemix.files import to_json
     from balancemix.plan.plan import Plan
     from balancemix.progress import progress
     from balancemix.training.devices import check_device, check_precision
@@ -148,7 +149,7 @@ def run(arguments: argparse.Namespace) -> None:
     if not first:
         return
     if arguments.json:
-        print(json.dumps(metrics, indent=2))
+        print(to_json(metrics, indent=2))
     else:
         from balancemix.commands.show import show_training
 

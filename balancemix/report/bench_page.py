@@ -1,6 +1,7 @@
 """The page of a bench: its tables, pentagons, and the curves of each data set and noise."""
 
 import json
+import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -107,7 +108,8 @@ def notable_methods(rows: Sequence[Variant], curves: Mapping[str, Sequence[float
         return list(curves)
     first = [row.label for row in rows if row.category == rows[0].category][:2]
     last = [row.label for row in rows if row.category == rows[-1].category][-2:]
-    best = sorted(curves, key=lambda label: -curves[label][-1])
+    last_score = {label: curve[-1] for label, curve in curves.items()}
+    best = sorted(curves, key=lambda label: (math.isnan(last_score[label]), -last_score[label]))
     order = dict.fromkeys([*first, *last, *best])
     return [label for label in order if label in curves][:COLOURED]
 

@@ -71,7 +71,12 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"written": _written, "exact": _exact, "variable": style.variable}
+    made.filters |= {
+        "written": _written,
+        "percent": _percent,
+        "exact": _exact,
+        "variable": style.variable,
+    }
     made.globals |= {"colours": COLOURS, "dark": style.DARK}
     return made
 
@@ -93,3 +98,7 @@ def _written(cell: object, digits: int) -> str:
     if isinstance(cell, float):
         return f"{cell:.{digits}f}"
     return f"{cell:,}" if isinstance(cell, int) else str(cell)
+
+
+def _percent(share: float) -> str:
+    return "–" if _empty(share) else f"{share:.1%}"

@@ -27,6 +27,8 @@ def learning(
     from matplotlib.lines import Line2D
 
     lines = style.colours(list(curves)) if lines is None else lines
+    epochs = max(len(values) for values in curves.values())
+    curves = {name: values for name, values in curves.items() if _known(values)}
     named = {name: values for name, values in curves.items() if name in lines}
     height = max(3.0, 0.19 * len(named) + 1.0)
     figure, (axes,) = style.figure(height)
@@ -35,9 +37,11 @@ def learning(
             axes.plot(range(1, len(values) + 1), values, color=style.THIN, lw=0.8, zorder=1)
     for name, values in named.items():
         _draw(axes, values, *lines[name])
-    longest = max(len(values) for values in curves.values())
-    axes.set_xlim(1, max(longest, 2))
-    whole_epochs(axes, longest)
+    if not curves:
+        note = "not defined: no class has a positive in the rows that are scored"
+        axes.set_title(note, color=style.FAINT)
+    axes.set_xlim(1, max(epochs, 2))
+    whole_epochs(axes, epochs)
     axes.set_xlabel("epoch")
     axes.set_ylabel("mAP, %")
     axes.grid(axis="y")
@@ -56,11 +60,12 @@ def learning(
 
 def _draw(axes: Axes, values: Sequence[float], colour: str, dash: str) -> None:
     """Draw a curve with its ring and its dot."""
-    best = max(range(len(values)), key=lambda i: _known(values[i]))
+    known = _known(values)
+    best = max(known, key=lambda place: place[1])
     axes.plot(range(1, len(values) + 1), values, color=colour, linestyle=dash)
     ring: dict[str, Any] = {"mfc": style.PAPER, "mec": colour, "ms": 6, "mew": 1.6, "zorder": 3}
-    axes.plot([best + 1], [values[best]], "o", **ring)
-    axes.plot([len(values)], [values[-1]], "o", color=colour, ms=6, clip_on=False, zorder=4)
+    axes.plot(*best, "o", **ring)
+    axes.plot(*known[-1], "o", color=colour, ms=6, clip_on=False, zorder=4)
 
 
 def _name(
@@ -69,12 +74,14 @@ def _name(
     """Write each curve's name, last and best next to its end, without overlap."""
     low, high = axes.get_ylim()
     gap = (high - low) * 11.5 / (72 * (height - 0.85))
-    places = style.spread_labels([_known(values[-1]) for values in curves.values()], gap)
+    known = {name: _known(values) for name, values in curves.items()}
+    places = style.spread_labels([each[-1][1] for each in known.values()], gap)
     for (name, values), place in zip(curves.items(), places, strict=True):
-        best = max(_known(value) for value in values)
+        best = max(value for _, value in known[name])
+        last = "–" if math.isnan(values[-1]) else f"{values[-1]:.1f}"
         axes.annotate(
-            f"{name} {values[-1]:.1f} ({best:.1f})",
-            (len(values), values[-1]),
+            f"{name} {last} ({best:.1f})",
+            known[name][-1],
             xytext=(1.06, place),
             textcoords=axes.get_yaxis_transform(),
             va="center",
@@ -131,5 +138,6 @@ def whole_epochs(axes: Axes, epochs: int) -> None:
     axes.set_xticks(ticks)
 
 
-def _known(value: float) -> float:
-    return -math.inf if math.isnan(value) else value
+def _known(values: Sequence[float]) -> list[tuple[int, float]]:
+    """List the epochs at which a curve is defined, with its values."""
+    return [(epoch, value) for epoch, value in enumerate(values, 1) if not math.isnan(value)]

@@ -53,9 +53,10 @@ def by_frequency(
             **(solid if mark == "o" else edge),
         )  # fmt: skip
         group = [_mean(values, part) for part in tenths(number)]
-        together = pearson(group, means)
+        r = pearson(group, means)
+        together = "–" if np.isnan(r) else f"{r:.2f}"
         below.plot(
-            where, group, f"{mark}-", color=style.INK, ms=4, label=f"{name}: r = {together:.2f}",
+            where, group, f"{mark}-", color=style.INK, ms=4, label=f"{name}: r = {together}",
             mfc=style.INK if mark == "o" else style.PAPER,
         )  # fmt: skip
     below.set_ylabel("mean confidence\nin given labels")
