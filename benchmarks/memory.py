@@ -1,10 +1,10 @@
-"""Bytes that BalanceMix takes for each label, computed and measured: `python benchmarks/memory.py`.
+"""Compute and measure BalanceMix's bytes for each label: `python benchmarks/memory.py`.
 
-`kept` between epochs are the label table, four bytes of which one is the data's own, and the odds;
-`peak` adds the N×K confidence of an epoch's end, four more. (The copy that a checkpoint is written
-from takes three, when the confidence is gone.) The last case is measured: a training with
-checkpoints, in a process of its own, until its last epoch begins. (The record at the end of a
-training, label_table.npz, is of floats: 16 bytes a label more, once.)
+`kept` between epochs are the label table, four bytes a label (one of them belongs to the data), and
+the odds; `peak` adds the N×K confidence of an epoch's end, four more. (The copy for a checkpoint
+takes three, after the confidence is freed.) The last case is measured: a training with checkpoints,
+in a process of its own, until its last epoch starts. (label_table.npz, written once at the end,
+holds floats: 16 bytes a label more.)
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ def kept_bytes(rows: int, classes: int) -> int:
 
 
 def peak_bytes(rows: int, classes: int) -> int:
-    """Count also the confidence of an epoch's end, the new odds, and what they are drawn by."""
+    """Add the confidence of an epoch's end, the new odds, and their cumulative sum."""
     confidence = rows * classes * torch.tensor(0.0).element_size()
     return kept_bytes(rows, classes) + confidence + 2 * rows * 8
 
 
 class UntilTheLastEpoch(Silent):
-    """Stops a training when its last epoch has begun."""
+    """Stop a training when its last epoch has started."""
 
     def __init__(self, steps: int) -> None:
         self.left = steps
@@ -73,7 +73,7 @@ class UntilTheLastEpoch(Silent):
 
 
 def measure(rows: int, classes: int) -> dict[str, float]:
-    """Train a small model on many rows, and compare the memory with what is computed."""
+    """Train a small model on many rows; return measured and computed bytes."""
     generator = torch.Generator().manual_seed(0)
     labels = (torch.rand(BATCH, classes, generator=generator) < 0.03).to(torch.uint8)
     given = labels.repeat(rows // BATCH + 1, 1)[:rows].contiguous()
@@ -94,7 +94,7 @@ def measure(rows: int, classes: int) -> dict[str, float]:
                 return peak() - before
         raise RuntimeError("the training ended before it was measured")
 
-    train(few, EPOCHS)  # loads what is loaded late
+    train(few, EPOCHS)  # imports what is imported late
     steps = (EPOCHS - 1) * -(-rows // BATCH) + 1
     return {"bytes": train(data, steps), "computed_bytes": peak_bytes(rows, classes)}
 
@@ -106,7 +106,7 @@ def show(case: str, met: bool, requirement: str, **facts: float) -> None:
 
 
 def main() -> None:
-    """Print one line a case, or be the process of the measured one."""
+    """Print one line for each case, or measure the last one."""
     if len(sys.argv) > 1:
         print(json.dumps(measure(*MEASURED)))
         return

@@ -1,10 +1,10 @@
-"""All 2·K mixtures and P(clean) of every label, against scikit-learn's: `python mixtures.py`.
+"""Compare all 2·K mixtures and P(clean) of every label with scikit-learn: `python mixtures.py`.
 
-scikit-learn is timed, and agreed with, on some of the classes (`sklearn_classes`), its time scaled
-to all. Timed are its own settings; agreement is with fits to convergence, the best of five starts.
-Losses are held where the log-odds turn, our one departure (see `Mixtures.posterior`). Agreement is
-therefore measured three times: with both held; with neither (`unheld`), which compares the mixtures
-themselves; and of ours, held, with scikit-learn's as they are (`departing`).
+scikit-learn is timed on some classes (`sklearn_classes`), with its defaults, and the time scaled to
+all of them. Agreement is measured with its fits to convergence, the best of five starts. We clamp
+losses where the log-odds turn, our one departure (see `Mixtures.posterior`), so agreement is
+measured three times: both clamped; neither (`unheld`), which compares the mixtures themselves; and
+ours clamped with scikit-learn's as it is (`departing`).
 """
 
 from __future__ import annotations
@@ -68,24 +68,26 @@ def seconds(job: Callable[[], object], repeats: int = 1) -> float:
 def fitted(
     losses: np.ndarray, given: np.ndarray, **settings: float
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Fit both sides of a class as the paper reads; yield P(clean) of each one's labels.
+    """Fit both sides of a class by scikit-learn; yield P(clean) of the labels of each.
 
-    First with losses held where the log-odds turn, so that a smaller loss is never less clean; then
-    as it is.
+    First with losses clamped where the log-odds turn, so that a smaller loss is never less clean;
+    then without.
     """
     for side in (0, 1):
-        own = losses[given == side].astype(float)[:, None]
-        mixture = GaussianMixture(2, random_state=0, **settings).fit(own)
+        values = losses[given == side].astype(float)[:, None]
+        mixture = GaussianMixture(2, random_state=0, **settings).fit(values)
         order = mixture.means_[:, 0].argsort()
         mean, precision = mixture.means_[order, 0], mixture.precisions_[order, 0, 0]
         turn = np.subtract(*(mean * precision)) / np.subtract(*precision)
         low, high = (turn, None) if precision[0] > precision[1] else (None, turn)
-        held, plain = (mixture.predict_proba(x)[:, order[0]] for x in (own.clip(low, high), own))
+        held, plain = (
+            mixture.predict_proba(x)[:, order[0]] for x in (values.clip(low, high), values)
+        )
         yield held, plain
 
 
 def unheld(mixtures: Mixtures, side: int, k: int, losses: np.ndarray) -> np.ndarray:
-    """Compute P(clean) of one class and side by our mixture, as Eq. 8 reads."""
+    """Compute P(clean) of one class and side by our mixture, literally by Eq. 8."""
     share, mean, variance = (
         part[side, k].numpy()[:, None]
         for part in (mixtures.share, mixtures.mean, mixtures.variance)
@@ -95,43 +97,43 @@ def unheld(mixtures: Mixtures, side: int, k: int, losses: np.ndarray) -> np.ndar
 
 
 def same(got: np.ndarray, want: np.ndarray) -> np.ndarray:
-    """Which labels are clean, or not, for both?"""
+    """Return which labels both call clean, or both do not."""
     return (got > 0.5) == (want > 0.5)
 
 
 def close(got: np.ndarray, want: np.ndarray) -> np.ndarray:
-    """Which posteriors are within 0.01?"""
+    """Return which posteriors are within 0.01."""
     return np.abs(got - want) <= 0.01
 
 
-def case(rows: int, classes: int, faster: int, shown: Progress) -> dict[str, object]:
+def case(rows: int, classes: int, faster: int, bar: Progress) -> dict[str, object]:
     """Measure one size."""
     losses, given = noisy_losses(rows, classes)
     mixtures = fit_losses(given, losses)
     clean = mixtures.posterior(given, losses)
     ours = seconds(lambda: fit_losses(given, losses).posterior(given, losses), 5)
-    shown.advance()
+    bar.advance()
     some = np.random.default_rng(0).choice(classes, CLASSES, replace=False)
-    theirs, agreed = 0.0, []
+    sklearn, agreed = 0.0, []
     for k in some:
         column, labels = losses[:, k].numpy(), given[:, k].numpy()
-        theirs += seconds(lambda column=column, labels=labels: list(fitted(column, labels)))
+        sklearn += seconds(lambda column=column, labels=labels: list(fitted(column, labels)))
         converged = fitted(column, labels, tol=1e-6, max_iter=1000, n_init=5, reg_covar=1e-12)
         for side, (held, plain) in enumerate(converged):
             ours_held = clean[labels == side, k].numpy()
             ours_plain = unheld(mixtures, side, k, column[labels == side])
             pairs = (ours_held, held), (ours_plain, plain), (ours_held, plain)
             agreed.append([test(*pair) for pair in pairs for test in (same, close)])
-        shown.advance()
-    theirs *= classes / len(some)
+        bar.advance()
+    sklearn *= classes / len(some)
     shares = np.concatenate(agreed, axis=1).mean(1).round(6).reshape(3, 2)
-    met = theirs / ours >= faster and (shares >= (DECISIONS, POSTERIORS)).all()
+    met = sklearn / ours >= faster and (shares >= (DECISIONS, POSTERIORS)).all()
     return {
         "benchmark": "mixtures",
         "case": f"{rows}x{classes}",
-        "ratio": round(theirs / ours, 1),
+        "ratio": round(sklearn / ours, 1),
         "seconds": round(ours, 4),
-        "sklearn_seconds": round(theirs, 2),
+        "sklearn_seconds": round(sklearn, 2),
         "sklearn_classes": len(some),
         **{
             f"{which}{what}": float(share)
@@ -145,11 +147,11 @@ def case(rows: int, classes: int, faster: int, shown: Progress) -> dict[str, obj
 
 
 def main() -> None:
-    """Print one line a size."""
+    """Print one line for each size."""
     warnings.simplefilter("ignore", ConvergenceWarning)
-    with progress("mixtures", len(CASES) * (CLASSES + 1)) as shown:
+    with progress("mixtures", len(CASES) * (CLASSES + 1)) as bar:
         for (rows, classes), faster in CASES.items():
-            print(json.dumps(case(rows, classes, faster, shown)), flush=True)
+            print(json.dumps(case(rows, classes, faster, bar)), flush=True)
 
 
 if __name__ == "__main__":

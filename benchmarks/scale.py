@@ -1,10 +1,10 @@
-"""Time and memory of what an epoch does with labels, against N and K: `python benchmarks/scale.py`.
+"""Measure an epoch's label work, time and memory, by N and K: `python benchmarks/scale.py`.
 
-That is all but loading and the model: batches are drawn, their labels looked up, and at the end
-odds, mixtures and the table renewed (`BalanceMix.end_epoch`) by an N×K confidence, which repeats a
-pool of random ones. Every case has a process of its own, whose peak memory is its own. Of eight
-bytes a label while an epoch ends, the data's own labels are one and are not counted; the confidence
-is four, given, status and P(clean) four: 3.2 GB for 2,000,000 × 200.
+Label work is everything but loading and the model: batches are drawn, their labels looked up, and
+at the end `BalanceMix.end_epoch` renews odds, mixtures and the table from an N×K confidence, which
+repeats a pool of random rows. Each case runs in a process of its own, to have its peak memory. An
+epoch's end takes eight bytes a label: four of confidence, four of given, status and P(clean). The
+one of given belongs to the data and is not counted. That makes 3.2 GB for 2,000,000 × 200.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Facts = dict[str, float]
 
 
 def measure(rows: int, classes: int, epochs: int) -> Facts:
-    """Go through some epochs of rows × classes; the fastest, and the most memory."""
+    """Run some epochs of rows × classes; return the least time and the most memory."""
     generator = torch.Generator().manual_seed(0)
     pool = POOL // classes
     frequency = (0.5 / torch.arange(1, classes + 1)).clamp(min=0.002)
@@ -58,17 +58,17 @@ def measure(rows: int, classes: int, epochs: int) -> Facts:
             method.table.rows(torch.tensor(batch))
         looked_up = time.process_time()
         every = predicted()
-        sampled, begin = time.process_time(), time.perf_counter()
+        predicted_at, wall = time.process_time(), time.perf_counter()
         method.end_epoch(every)
         del every
         facts = {
-            "epoch_end_seconds": time.perf_counter() - begin,
+            "epoch_end_seconds": time.perf_counter() - wall,
             "batches_us_per_row": 1e6 * (looked_up - start) / rows,
-            "epoch_end_ns_per_label": 1e9 * (time.process_time() - sampled) / (rows * classes),
+            "epoch_end_ns_per_label": 1e9 * (time.process_time() - predicted_at) / (rows * classes),
         }
         best = {name: min(value, best.get(name, value)) for name, value in facts.items()}
-    found = {name: round(value, 3) for name, value in best.items()}
-    return found | {"bytes": peak() - before, "bytes_of_process": peak()}
+    rounded = {name: round(value, 3) for name, value in best.items()}
+    return rounded | {"bytes": peak() - before, "bytes_of_process": peak()}
 
 
 def peak() -> int:
@@ -76,39 +76,39 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def apart(*case: int) -> Facts:
-    """Measure in a process of its own."""
+def in_process(*case: int) -> Facts:
+    """Measure a case in a process of its own."""
     command = [sys.executable, __file__, *map(str, case)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     result: Facts = json.loads(done.stdout)
     return result
 
 
-def like(classes: int, found: dict[tuple[int, int], Facts]) -> list[Facts]:
-    """Take the cases of so many classes."""
-    return [facts for (_, own), facts in found.items() if own == classes]
+def of_classes(classes: int, cases: dict[tuple[int, int], Facts]) -> list[Facts]:
+    """Take the cases with that many classes."""
+    return [facts for (_, columns), facts in cases.items() if columns == classes]
 
 
 def against_least(name: str, facts: Facts, cases: Iterable[Facts]) -> float:
-    """Compare a case's time with the least of some."""
+    """Divide a case's time by the least of some cases."""
     return facts[name] / min(case[name] for case in cases)
 
 
 def main() -> None:
-    """Print one line a case, or be the process of one."""
+    """Print one line for each case, or measure the case given by the arguments."""
     if len(sys.argv) > 1:
         print(json.dumps(measure(*map(int, sys.argv[1:]))))
         return
-    found = {}
-    with progress("scale", len(GRID) + 1) as shown:
+    cases = {}
+    with progress("scale", len(GRID) + 1) as bar:
         for rows, classes in [*GRID, LARGE]:
-            found[rows, classes] = apart(rows, classes, 2 if (rows, classes) == LARGE else 4)
-            shown.advance()
-    for (rows, classes), facts in found.items():
+            cases[rows, classes] = in_process(rows, classes, 2 if (rows, classes) == LARGE else 4)
+            bar.advance()
+    for (rows, classes), facts in cases.items():
         ratio = max(
-            against_least("epoch_end_ns_per_label", facts, found.values()),
-            # To look up a row takes time by its classes.
-            against_least("batches_us_per_row", facts, like(classes, found)),
+            against_least("epoch_end_ns_per_label", facts, cases.values()),
+            # Looking up a row takes longer the more classes it has.
+            against_least("batches_us_per_row", facts, of_classes(classes, cases)),
         )
         most = PER_LABEL * rows * classes + CONSTANT
         requirement = (
