@@ -1,19 +1,6 @@
 """Run: the directory of one training, and every file in it.
 
-Each file is written whole or not at all. `FILES` is the only place that knows their names:
-
-plan         what was run
-noise        the noise that was added, and the rates measured after it
-pilot        what a short training said of the labels, if settings were left to it
-log          a line for each epoch
-metrics      last and best scores, quality of the selection; written last
-per_class    given positives and last AP of each class
-table        the label table, the model's confidence, the names of rows and classes
-truth        the labels before noise, if noise was added; only for scoring
-model        the weights
-checkpoint   all that is needed to resume: weights, optimiser, method
-
-`audit`, `export` and `report` write findings, corrected and report, unless --out says otherwise.
+Each file is written whole or not at all, and `FILES` is the only place that knows its name.
 """
 
 from __future__ import annotations
@@ -27,26 +14,27 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from balancemix import files, processes
+from balancemix.data.rows import Rows
 from balancemix.errors import InputError
-from balancemix.labels.table import Labels, LabelTable, Status
+from balancemix.labels.table import Labels, Status
 from balancemix.methods import Method
 from balancemix.plan.plan import Plan, read_tree
 
 FILES = {
-    "plan": "plan.json",
-    "noise": "noise.json",
-    "pilot": "pilot.json",
-    "log": "log.jsonl",
-    "metrics": "metrics.json",
-    "per_class": "per_class.json",
-    "table": "label_table.npz",
-    "truth": "truth.npz",
-    "model": "model.safetensors",
-    "checkpoint": "checkpoint.pt",
-    "findings": "findings.csv",
+    "plan": "plan.json",  # what was run
+    "noise": "noise.json",  # the noise that was added, and the rates measured after it
+    "pilot": "pilot.json",  # what a short training measured, if settings were left to it
+    "log": "log.jsonl",  # a line for each epoch
+    "metrics": "metrics.json",  # last and best scores, quality of the selection; written last
+    "per_class": "per_class.json",  # given positives and last AP of each class
+    "table": "label_table.npz",  # the label table, confidence, names of rows and classes
+    "truth": "truth.npz",  # the labels before noise, if noise was added; only for scoring
+    "model": "model.safetensors",  # the weights
+    "checkpoint": "checkpoint.pt",  # all that is needed to resume
+    "findings": "findings.csv",  # these three by later commands, unless --out says otherwise
     "corrected": "labels.corrected.csv",
     "report": "report.html",
 }
@@ -236,14 +224,23 @@ class Run:
             raise self._other_version()
         return state, lines
 
-    def save_table(
-        self, table: LabelTable, confidence: Tensor, names: list[str], classes: list[str]
+    def save_result(
+        self,
+        method: Method,
+        model: nn.Module,
+        train: Rows,
+        confidence: Tensor,
+        per_class: Mapping[str, Any],
+        metrics: Mapping[str, Any],
     ) -> None:
-        """Store the label table and what `audit` needs beside it."""
-        arrays: dict[str, Any] = {"version": VERSION}
-        arrays |= {name: matrix.numpy() for name, matrix in table.whole()._asdict().items()}
-        named = {"classes": list(classes), "names": list(names)}
-        self.write_arrays("table", {**arrays, "confidence": confidence.numpy(), **named})
+        """Store a finished training; the metrics last, which say that it is finished."""
+        self.save_model(model.state_dict())
+        matrices = {**method.table.whole()._asdict(), "confidence": confidence}
+        arrays: dict[str, Any] = {name: matrix.numpy() for name, matrix in matrices.items()}
+        named = {"classes": list(train.classes), "names": list(train.names)}
+        self.write_arrays("table", {"version": VERSION, **arrays, **named})
+        self.write_json("per_class", per_class)
+        self.write_json("metrics", metrics)
 
     def save_model(self, weights: Mapping[str, Tensor]) -> None:
         """Store the weights, without pickle."""

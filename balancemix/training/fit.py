@@ -28,7 +28,7 @@ from balancemix.evaluation.scoring import (
     score_sampling,
     summarise,
 )
-from balancemix.labels.classes import class_counts, class_groups
+from balancemix.labels.classes import Groups, class_counts, class_groups
 from balancemix.methods import Method
 from balancemix.methods.sampling import epoch_seed
 from balancemix.plan.plan import Plan
@@ -64,7 +64,7 @@ def fit(
     plan, show = plan or Plan(), progress or Silent()
     processes.start(cpu=plan.train.device == "cpu")
     _check_alike(plan, train)
-    epochs, workers = plan.train.epochs, loading_processes(plan, train)
+    epochs, groups = plan.train.epochs, _class_groups(train, plan)
     method = copy.copy(plan.method).start(train.given, epochs, plan.seed)  # Alg. 1, line 1
     torch.manual_seed(plan.seed)
     engine = Engine(method.build(make_model), plan, run)
@@ -72,16 +72,17 @@ def fit(
     engine.schedule(epochs, len(batches))
     log = run.restore(method, engine) if run is not None else []
     show.advance(method.epoch * len(batches))
-    truth = train.given if train.truth is None else train.truth
-    groups = class_groups(class_counts(truth), plan.data.groups)
-    how: dict[str, Any] = {"batch_size": plan.train.batch_size, "workers": workers}
+    how: dict[str, Any] = {
+        "batch_size": plan.train.batch_size,
+        "workers": loading_processes(plan, train),
+    }
     plain: Tensor | None = None
     logits: list[Tensor] = []
     while method.epoch < epochs:  # line 2
         start, request = time.perf_counter(), method.request()
         seed = epoch_seed(plan.seed, method.epoch)
         torch.manual_seed(seed)
-        loader = Loader(train.with_views(request.views, seed), batches, workers)
+        loader = Loader(train.with_views(request.views, seed), batches, how["workers"])
         loss = _train_epoch(engine, method, loader, log, show)  # lines 3 to 15
         engine.synchronise()
         line: dict[str, Any] = {"epoch": method.epoch + 1, "loss": loss, "lr": engine.rate}
@@ -95,25 +96,28 @@ def fit(
         line |= score_sampling(method, groups)
         line["seconds"] = time.perf_counter() - start
         logits = [predict_logits(member, valid.plain, **how) for member in members]
-        line |= score_epoch(method, logits, train, valid, groups, plan.train.ap)
-        log.append(line)
-        engine.track(line)
+        log.append(line | score_epoch(method, logits, train, valid, groups, plan.train.ap))
+        engine.track(log[-1])
         if run is not None and processes.rank() == 0:
             run.save_epoch(log, method, engine)
-
-    metrics, model = summarise(log), method.members(engine.averaged)[0]
+    trained = Trained(engine.averaged, method, summarise(log))
     if run is not None:
+        # A run resumed after its last epoch, for its missing files, has no predictions yet.
+        model = method.members(trained.model)[0]
         plain = predict(model, train.plain, **how) if plain is None else plain
-        # A run resumed after its last epoch, for its missing files, has no logits yet.
-        last = logits[0] if logits else predict_logits(model, valid.plain, **how)
+        logits = logits or [predict_logits(model, valid.plain, **how)]
+        per_class = score_classes(logits[0], train, valid, plan.train.ap)
         if processes.rank() == 0:
-            run.save_model(model.state_dict())
-            run.save_table(method.table, plain, train.names, train.classes)
-            run.write_json("per_class", score_classes(last, train, valid, plan.train.ap))
-            run.write_json("metrics", metrics)
+            run.save_result(method, model, train, plain, per_class, trained.metrics)
     engine.end()
     processes.barrier()  # from here on every process finds the files
-    return Trained(engine.averaged, method, metrics)
+    return trained
+
+
+def _class_groups(train: Rows, plan: Plan) -> Groups:
+    """Group the classes by their true positives in training, where these are known."""
+    truth = train.given if train.truth is None else train.truth
+    return class_groups(class_counts(truth), plan.data.groups)
 
 
 def _train_epoch(engine: Engine, method: Method, loader: Loader, log: Log, show: Progress) -> float:
