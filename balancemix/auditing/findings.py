@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from balancemix.errors import InputError
 from balancemix.files import write_csv
 from balancemix.labels.mixtures import clean_probability
 from balancemix.labels.table import check_confidence, check_given
@@ -40,7 +41,7 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """Labels believed wrong, worst first: a column each, all of one length.
+    """Labels believed wrong, worst first: one array for each column, all of the same length.
 
     Iterating makes a `Finding` of each line; a slice is again `Findings`.
     """
@@ -118,7 +119,7 @@ def suspicion(given: Tensor, clean: Tensor, confidence: Tensor) -> Tensor:
     >>> suspicion(torch.tensor([1, 1, 0]), torch.tensor([0.1, 1.0, 0.2]), torch.tensor([0, 0, 1.0]))
     tensor([0.9000, 0.0000, 0.8000])
     """
-    return ((1 - clean) * (given - confidence).abs()).masked_fill(given < 0, 0.0)
+    return ((1 - clean) * (given.int() - confidence).abs()).masked_fill(given < 0, 0.0)
 
 
 def audit(
@@ -130,7 +131,7 @@ def audit(
     names: Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
 ) -> Findings:
-    """Find the labels whose suspicion is over `above`, worst first.
+    """Find the labels with a suspicion over `above`, from 0 to 1, worst first.
 
     All matrices are N×K. Without `clean` (a model trained by a method that does not select labels)
     P(clean) is estimated from `confidence`, so the output of any model can be audited. Rows and
@@ -141,11 +142,14 @@ def audit(
     >>> [line[:3] for line in findings.lines()]
     [('0', 'dog', 'missing'), ('0', 'cat', 'wrong')]
     """
+    if not 0 <= above <= 1:  # NaN neither
+        raise InputError(f"above must be between 0 and 1, it is {above}")
     check_confidence(given, confidence)
     if clean is None:
         clean = clean_probability(given, confidence)
     elif clean.shape != given.shape or not bool(((clean >= 0) & (clean <= 1)).all()):
         raise ValueError("clean must be N×K like the given labels, and between 0 and 1")
+    clean = clean.float()  # half precision would round suspicion
     rating = suspicion(given, clean, confidence)
     row, column = (rating > above).nonzero(as_tuple=True)
     order = rating[row, column].argsort(descending=True, stable=True)

@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from balancemix.auditing.findings import audit, suspicion, table_clean
+from balancemix.errors import InputError
 
 
 def planted(rows: int = 400, classes: int = 4):
@@ -126,3 +127,22 @@ def test_unknown_labels_are_neither_found_nor_scored():
 def test_a_table_without_judgement_is_judged_anew():
     assert table_clean(torch.ones(2, 2)) is None
     assert table_clean(torch.tensor([[1.0, 0.2]])) is not None
+
+
+@pytest.mark.parametrize("above", [-1.0, -0.001, 1.5, float("nan")])
+def test_a_threshold_outside_0_to_1_is_refused(above):
+    given, _, confidence = planted(50)
+    with pytest.raises(InputError, match=r"above must be between 0 and 1, it is"):
+        audit(given, confidence, above=above)
+
+
+def test_labels_given_as_booleans_are_audited_like_numbers():
+    given, _, confidence = planted(50)
+    assert list(audit(given > 0, confidence)) == list(audit(given, confidence))
+
+
+def test_half_precision_does_not_round_suspicion():
+    given, confidence = torch.tensor([[1]]), torch.tensor([[0.0]])
+    clean = torch.tensor([[0.0003]]).half()
+    (finding,) = audit(given, confidence, clean)
+    assert finding.suspicion == pytest.approx(1 - float(clean), abs=1e-7)
