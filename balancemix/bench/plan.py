@@ -149,8 +149,9 @@ def read_bench(name: str, changes: Mapping[str, Any] | None = None) -> BenchPlan
     path = shipped.get(name, Path(name))
     if name not in shipped and not path.is_file():
         raise InputError(f"bench plan {name!r}: not found; {suggest(name, list(shipped))}")
+    tree = read_tree(path)
     try:
-        plan = read_into(BenchPlan, _renamed(read_tree(path)))
+        plan = read_into(BenchPlan, _renamed(tree))
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import signal
 import time
 import traceback
@@ -156,6 +157,15 @@ def work(pipe: Connection[Any, Any]) -> None:
         return
 
 
+def advise(error: InputError, run: Path) -> str:
+    """Word an error about the files of a run with a remedy that a bench has; it has no --force."""
+    message = str(error)
+    if not message.startswith(str(run)):
+        return message
+    problem = re.sub(r"; [^;]*(--force|resume)[^;]*$", "", message)
+    return f"{problem}; delete {run} and repeat the bench to train it again"
+
+
 def train_one(pipe: Connection[Any, Any], task: Task) -> None:
     """Train a run as `balancemix train --resume` does, and report how it ended."""
     from balancemix.plan.plan import Plan
@@ -186,7 +196,7 @@ def train_one(pipe: Connection[Any, Any], task: Task) -> None:
             raise
         except Exception as error:
             line = traceback.format_exception_only(error)[-1].strip()
-            message = str(error) if isinstance(error, InputError) else line
+            message = advise(error, task.out) if isinstance(error, InputError) else line
             pipe.send(("failed", message, traceback.format_exc()))
         else:
             pipe.send(("ended", metrics))

@@ -9,8 +9,11 @@ from statistics import mean
 from typing import Any, Literal
 
 from balancemix.bench.plan import BenchPlan, jobs
+from balancemix.bench.pool import advise
 from balancemix.bench.ranking import Scores
 from balancemix.bench.table import Cell
+from balancemix.errors import InputError
+from balancemix.evaluation.scoring import headline
 from balancemix.labels import noise
 from balancemix.run import Run
 
@@ -116,8 +119,20 @@ def read_results(plan: BenchPlan, runs: Path) -> Results:
         if not run.has("metrics"):
             continue
         facts = (job.variant.label, job.noise, job.data, job.seed)
-        lines.append(Result(*facts, run.path, run.metrics))
+        lines.append(Result(*facts, run.path, _metrics(run)))
     return Results(plan, lines)
+
+
+def _metrics(run: Run) -> dict[str, Any]:
+    try:
+        metrics = run.metrics
+        headline(metrics)
+    except InputError as error:
+        raise InputError(advise(error, run.path)) from error
+    except (AttributeError, KeyError, TypeError) as error:
+        problem = InputError(f"{run.path_of('metrics')}: does not hold scores")
+        raise InputError(advise(problem, run.path)) from error
+    return metrics
 
 
 def level(text: str) -> str:

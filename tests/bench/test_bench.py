@@ -118,6 +118,27 @@ def test_what_fails_is_reported_and_the_rest_ends(whole, tmp_path, monkeypatch, 
     assert "| Broken | – | – |" in overview
 
 
+def test_advice_on_a_damaged_run_is_what_a_bench_can_do(whole, tmp_path, capsys):
+    shutil.copytree(whole / "out", tmp_path / "out")
+    run = tmp_path / "out" / "runs" / "bce-none-0"
+    call = ["bench", str(whole / "plan.toml"), "--out", str(tmp_path / "out"), *ONE]
+    for content in ("{", "[]", '{"last": 3, "best": {}}'):
+        (run / "metrics.json").write_text(content)
+        assert main([*call, "--tables"]) == 2
+        said = capsys.readouterr().err
+        assert said.rstrip().endswith(f"delete {run} and repeat the bench to train it again")
+        assert "--force" not in said
+    (run / "metrics.json").unlink()
+    (run / "checkpoint.pt").write_text("x")
+    assert main(call) == 1
+    said = capsys.readouterr().err
+    assert f"delete {run} and repeat the bench to train it again" in said
+    assert "--force" not in said
+    (tmp_path / "out" / "bench.json").write_text("[")
+    assert main(["report", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err.count("bench.json") == 1
+
+
 def test_stopped_in_the_middle_it_ends_with_the_same_tables(whole, tmp_path, monkeypatch, capsys):
     call = ["bench", str(whole / "plan.toml"), "--out", str(tmp_path), *ONE]
 
