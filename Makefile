@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check quick slow test-lowest test-latest results bench clean always
+.PHONY: demo test check quick slow test-lowest test-latest results bench torture clean always
 
 demo: .venv/ready
 	$(BIN)/balancemix demo --out demo
@@ -30,6 +30,13 @@ results: .venv/ready
 bench: .venv/ready
 	$(BIN)/python benchmarks/performance.py
 
+# A million damaged inputs, commands and runs: about an hour on two cores; goes on where it was.
+# TORTURE takes other options, e.g. TORTURE="--only labels.csv --count 2000".
+TORTURE = --branches 2000 --write docs/reliability.md
+torture: .venv/ready
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.torture --state .torture/state.jsonl $(TORTURE)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.torture --planted
+
 # Installed once, and again only when what is to be installed changes. Without PINS, which is what
 # was tested, the newest versions are looked for each time.
 GROUPS = --group test
@@ -49,4 +56,4 @@ GROUPS = --group test
 	touch $@
 
 clean:
-	rm -rf .venv .venv-lowest .venv-latest demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-lowest .venv-latest demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .torture

@@ -38,6 +38,12 @@ def restore(run: Any) -> Any:
     return getattr(run, name)()
 
 
+def attribute(thing: Any, name: str) -> Any:
+    """Read an attribute, whether it is a property or a method."""
+    value = getattr(thing, name)
+    return value() if callable(value) else value
+
+
 def hide_manifest(folder: Path) -> tuple[Path, bytes] | None:
     """Take the manifest out of a run, as if it were an old one."""
     for name in MANIFEST:

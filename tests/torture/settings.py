@@ -183,9 +183,10 @@ def literal_assignment(text: str) -> tuple[list[str], Any]:
 
 def make_assignments(draw: Draw) -> list[str]:
     """Draw some `--set` of a valid plan."""
-    tree = seeds.plan(draw)
+    trees = [seeds.plan(draw) for _ in range(1 + draw.below(2))]  # the second changes the first
     return [
         f"{section}.{key}={_word(value)}"
+        for tree in trees
         for section, keys in tree.items()
         if isinstance(keys, dict)
         for key, value in keys.items()
