@@ -76,7 +76,7 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a JSON file that people may read."""
-    write_text(path, to_json(content, indent=2, ensure_ascii=False) + "\n")
+    write_text(path, json_text(content))
 
 
 def to_json(content: object, *, indent: int | None = None, ensure_ascii: bool = True) -> str:
@@ -96,15 +96,22 @@ def with_nan(scores: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def json_text(content: Mapping[str, Any]) -> str:
+    """Lay out JSON for people."""
+    return to_json(content, indent=2, ensure_ascii=False) + "\n"
+
+
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     """Write a compressed .npz file, the same bytes for the same arrays."""
+    write_whole(path, lambda draft: save_arrays(draft, arrays))
+
+
+def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Save arrays in a new .npz file."""
     import numpy as np
 
-    def save(draft: Path) -> None:
-        with draft.open("wb") as out:
-            np.savez_compressed(out, allow_pickle=False, **arrays)
-
-    write_whole(path, save)
+    with path.open("wb") as out:
+        np.savez_compressed(out, allow_pickle=False, **arrays)
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,16 +15,19 @@ from typing import Any
 from balancemix.errors import DamagedFile
 from balancemix.files import write_json, write_whole
 
-NAME = "manifest.json"
+NAME = "checksums.json"
 VERSION = 1
 
 
 class Manifest:
-    """The checksums of one directory. A directory without any was written by an older version."""
+    """The checksums of files in one directory, kept there under `name`; one process writes it.
 
-    def __init__(self, folder: Path) -> None:
+    A directory without any was written by an older version.
+    """
+
+    def __init__(self, folder: Path, name: str = NAME) -> None:
         self.folder = folder
-        self.path = folder / NAME
+        self.path = folder / name
 
     def write(self, name: str, save: Callable[[Path], object], keep: str | None = None) -> None:
         """Write a file and enter its checksum; under the name `keep` the file before stays."""
@@ -43,21 +45,28 @@ class Manifest:
 
         write_whole(path, save, ready=enter)
 
+    def enter(self, name: str) -> None:
+        """Enter the checksum of a file that has been written."""
+        self._write({**(self._read() or {}), name: [checksum(self.folder / name)]})
+
+    @property
+    def exists(self) -> bool:
+        """Whether any checksums were kept."""
+        return self.path.is_file()
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the files that it knows."""
+        return list(self._read() or {})
+
     def is_intact(self, name: str) -> bool | None:
-        """Tell whether a file is as it was written; None where no checksums were kept."""
-        entries = self._read()
-        if entries is None:
-            return None
-        return checksum(self.folder / name) in entries.get(name, [])
+        """Tell whether a file is as it was written; None where its checksum was not kept."""
+        expected = (self._read() or {}).get(name)
+        return None if expected is None else checksum(self.folder / name) in expected
 
     def check(self, name: str, remedy: str) -> None:
         """Refuse a file that is not as it was written."""
-        intact = self.is_intact(name)
-        if intact is None:
-            warnings.warn(
-                f"{self.folder}: was written by an older version, without checksums", stacklevel=3
-            )
-        elif not intact:
+        if self.is_intact(name) is False:
             raise DamagedFile(
                 f"{self.folder / name}: is not as balancemix wrote it: it is damaged, or somebody "
                 f"changed it; {remedy}"

@@ -1,13 +1,12 @@
-"""Run: the directory of one training, and every file in it.
-
-Each file is written whole or not at all, and `FILES` is the only place that knows its name.
-"""
+"""Run: one training and what it leaves in its directory, to be read or resumed."""
 
 from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,27 +17,11 @@ from torch import Tensor, nn
 
 from balancemix import files, processes
 from balancemix.data.rows import Rows
-from balancemix.errors import InputError
+from balancemix.directory import FILES, RESUME, Directory
+from balancemix.errors import DamagedFile, InputError, listing
 from balancemix.labels.table import Labels, Status
 from balancemix.methods import Method
 from balancemix.plan.plan import Plan, read_tree
-
-FILES = {
-    "plan": "plan.json",  # what was run
-    "noise": "noise.json",  # the noise that was added, and the rates measured after it
-    "pilot": "pilot.json",  # what a short training measured, if settings were left to it
-    "log": "log.jsonl",  # a line for each epoch
-    "metrics": "metrics.json",  # last and best scores, quality of the selection; written last
-    "per_class": "per_class.json",  # given positives and last AP of each class
-    "table": "label_table.npz",  # the label table, confidence, names of rows and classes
-    "truth": "truth.npz",  # the labels before noise, if noise was added; only for scoring
-    "model": "model.safetensors",  # the weights
-    "checkpoint": "checkpoint.pt",  # all that is needed to resume
-    "findings": "findings.csv",  # these three by later commands, unless --out says otherwise
-    "corrected": "labels.corrected.csv",
-    "report": "report.html",
-}
-OLD_NAMES = {"table": "labels.npz", "per_class": "classes.json"}  # read, never written
 
 VERSION = 2  # of label table and checkpoint; the first did not say so
 # The first version's codes of status: clean, re-labelled, ambiguous.
@@ -47,14 +30,11 @@ _RELABELLED, _AMBIGUOUS = 1, 2
 Log = list[dict[str, Any]]
 
 
-class Run:
+class Run(Directory):
     """The directory of one run: `create` starts one, `open` reads one.
 
     Properties are read from files; those of large files only once.
     """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
 
     @staticmethod
     def check(path: Path, plan: Plan, *, resume: bool = False, force: bool = False) -> None:
@@ -62,6 +42,13 @@ class Run:
         if path.exists() and not path.is_dir():
             raise InputError(f"{path}: is a file; --out must name a directory")
         run = Run(path)
+        if not run.has("plan") and (foreign := run.foreign_files()):
+            raise InputError(
+                f"{path}: holds other files ({listing(foreign, 3)}); a run needs a new or empty "
+                "directory"
+            )
+        if force:
+            run.check_removable(plan.data.path)
         if not run.has("plan") or force:
             return
         if not resume:
@@ -80,8 +67,8 @@ class Run:
         if run.has("plan") and resume and not force:
             return run
         path.mkdir(parents=True, exist_ok=True)
-        # No file of an old run may be taken for the new one's, least of all the checkpoint.
-        for name in (FILES["checkpoint"], *FILES.values(), *OLD_NAMES.values()):
+        # No file of an old run may be taken for the new one's, least of all a checkpoint.
+        for name in run.written_files():
             (path / name).unlink(missing_ok=True)
         run.write_json("plan", plan.tree())
         return run
@@ -92,29 +79,26 @@ class Run:
         run = cls(path)
         if not run.has("plan"):
             raise InputError(f"{path}: holds no run; make one with `balancemix train`")
+        if not run.manifest.exists:
+            warnings.warn(
+                f"{path}: was written by an older version, without checksums", stacklevel=2
+            )
         return run
-
-    def path_of(self, name: str) -> Path:
-        """Return the path of a file, by its short name in `FILES`."""
-        return self.path / FILES[name]
-
-    def has(self, name: str) -> bool:
-        """Return whether a file exists."""
-        return self._find(name).is_file()
 
     @cached_property
     def plan(self) -> Plan:
-        """What was run."""
-        return Plan.from_tree(read_tree(self.path_of("plan")))
+        """What was run; a method that is not part of balancemix is not imported."""
+        return Plan.from_tree(self.plan_tree, imports=False)
+
+    @property
+    def plan_tree(self) -> dict[str, Any]:
+        """The sections of the plan."""
+        return read_tree(self._existing("plan"))
 
     @property
     def log(self) -> Log:
         """The lines logged so far; a score that is not defined is NaN."""
-        if not self.has("log"):
-            return []
-        path = self._existing("log")
-        lines = path.read_text(encoding="utf-8").splitlines()
-        return [files.with_nan(_parse(line, path)) for line in lines]
+        return [files.with_nan(line) for line in self.read_lines("log")] if self.has("log") else []
 
     @property
     def metrics(self) -> dict[str, Any]:
@@ -154,41 +138,37 @@ class Run:
         """The N×K labels before noise, if they are known."""
         return torch.from_numpy(self.read_arrays("truth")["truth"]) if self.has("truth") else None
 
-    def write_json(self, name: str, content: Mapping[str, Any]) -> None:
-        """Write one of the run's JSON files."""
-        files.write_json(self.path_of(name), content)
+    def known_rows(self) -> bytes | None:
+        """Read the file with the fingerprint of the rows that the run was started with."""
+        return self._existing("data").read_bytes() if self.has("data") else None
 
-    def read_json(self, name: str) -> dict[str, Any]:
-        """Read one of the run's JSON files."""
-        path = self._existing(name)
-        return _parse(path.read_text(encoding="utf-8"), path)
-
-    def write_arrays(self, name: str, arrays: Mapping[str, Any]) -> None:
-        """Write one of the run's .npz files."""
-        files.write_arrays(self.path_of(name), arrays)
-
-    def read_arrays(self, name: str) -> dict[str, np.ndarray[Any, Any]]:
-        """Read one of the run's .npz files."""
-        path = self._existing(name)
-        try:
-            with np.load(path, allow_pickle=False) as arrays:
-                return dict(arrays)
-        except Exception as error:  # zip, zlib and NumPy's header parser each raise their own
-            raise InputError(f"{path}: cannot be read; `train --resume` writes it again") from error
+    def held(self) -> AbstractContextManager[None]:
+        """Keep other processes from training in this directory."""
+        return files.locked(self.path, "training in it")
 
     def save_epoch(self, log: Log, method: Method, engine: Any) -> None:
         """Store the log and a checkpoint; a process killed meanwhile leaves the old ones."""
+        self.save_log(log)
+        state = {"method": method.state_dict(), **engine.state_dict()}
+        self.save_checkpoint({**state, "log": json.dumps(log)})
+
+    def save_log(self, log: Log) -> None:
+        """Store the log for people; training resumes from that in the checkpoint."""
         text = "".join(files.to_json(line) + "\n" for line in log)
-        files.write_text(self.path_of("log"), text)
-        self.save_checkpoint({"method": method.state_dict(), **engine.state_dict()})
+        self._write("log", lambda path: path.write_bytes(text.encode()))
 
     def save_checkpoint(self, state: Mapping[str, Any]) -> None:
-        """Store the state to resume from."""
-        self._write("checkpoint", lambda path: torch.save({"version": VERSION, **state}, path))
+        """Store the state to resume from, and keep the one before."""
+
+        def save(path: Path) -> None:
+            with path.open("wb") as out:  # so that a full disk is an OSError
+                torch.save({"version": VERSION, **state}, out)
+
+        self._write("checkpoint", save, keep=FILES["previous"])
 
     def is_started(self) -> bool:
         """Return whether there is a checkpoint to resume from; the same in all processes."""
-        exists = processes.rank() == 0 and self.has("checkpoint")
+        exists = processes.rank() == 0 and (self.has("checkpoint") or self.has("previous"))
         return processes.broadcast(b"yes" if exists else None) is not None
 
     def restore(self, method: Method, engine: Any) -> Log:
@@ -208,21 +188,32 @@ class Run:
 
         All processes get what the first one reads: they resume from one place, or none does.
         """
-        path, content = self.path_of("checkpoint"), None
-        if processes.rank() == 0 and self.has("checkpoint"):
-            content = path.read_bytes()
-        content = processes.broadcast(content)
+        path = self._last_checkpoint() if processes.rank() == 0 else None
+        content = processes.broadcast(path.read_bytes() if path is not None else None)
         if content is None:
             return None, []
-        log = json.dumps(self.log if processes.rank() == 0 else []).encode()
-        lines: Log = json.loads(processes.broadcast(log) or b"[]")
+        path = path or self.path_of("checkpoint")
         try:
             state = unpack(content)
         except Exception as error:  # a damaged file fails in zip, in pickle or in torch
-            raise InputError(f"{path}: cannot be read; pass --force to start over") from error
-        if state.get("version") != VERSION:
+            raise DamagedFile(f"{path}: cannot be read; pass --force to start over") from error
+        if state.get("version") != VERSION or "log" not in state:
             raise self._other_version()
-        return state, lines
+        log: Log = json.loads(state["log"])
+        return state, log
+
+    def _last_checkpoint(self) -> Path | None:
+        """Find the newest checkpoint that is as it was written."""
+        last, previous = self.path_of("checkpoint"), self.path_of("previous")
+        if last.is_file() and self.manifest.is_intact(last.name) is not False:
+            return last
+        if not last.is_file() and not previous.is_file():
+            return None
+        if previous.is_file() and self.manifest.is_intact(previous.name):
+            state = "is damaged" if last.is_file() else "is missing"
+            warnings.warn(f"{last}: {state}; resuming from the one before", stacklevel=4)
+            return previous
+        raise DamagedFile(f"{last}: is damaged; pass --force to start over")
 
     def save_result(
         self,
@@ -231,6 +222,7 @@ class Run:
         train: Rows,
         confidence: Tensor,
         per_class: Mapping[str, Any],
+        log: Log,
         metrics: Mapping[str, Any],
     ) -> None:
         """Store a finished training; the metrics last, which say that it is finished."""
@@ -240,20 +232,25 @@ class Run:
         named = {"classes": list(train.classes), "names": list(train.names)}
         self.write_arrays("table", {"version": VERSION, **arrays, **named})
         self.write_json("per_class", per_class)
+        self.save_log(log)  # again, in case somebody deleted it or it was damaged
         self.write_json("metrics", metrics)
 
     def save_model(self, weights: Mapping[str, Tensor]) -> None:
         """Store the weights, without pickle."""
-        from safetensors.torch import save_file
+        from safetensors.torch import save
 
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
-        self._write("model", lambda path: save_file(tensors, path))
+        self._write("model", lambda path: path.write_bytes(save(tensors)))
 
     def load_model(self) -> dict[str, Tensor]:
         """Load the weights."""
         from safetensors.torch import load_file
 
-        weights: dict[str, Tensor] = load_file(self._existing("model"))
+        path = self._existing("model")
+        try:
+            weights: dict[str, Tensor] = load_file(path)
+        except Exception as error:  # safetensors has its own, and torch's for unknown types
+            raise DamagedFile(f"{path}: cannot be read; {RESUME}") from error
         return weights
 
     def _other_version(self) -> InputError:
@@ -263,32 +260,6 @@ class Run:
     @cached_property
     def _arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         return self.read_arrays("table")
-
-    def _write(self, name: str, save: Callable[[Path], object]) -> None:
-        files.write_whole(self.path_of(name), save)
-
-    def _find(self, name: str) -> Path:
-        """Return the path of a file, which in an older run may have another name."""
-        path, old = self.path_of(name), self.path / OLD_NAMES.get(name, FILES[name])
-        return old if old.is_file() and not path.is_file() else path
-
-    def _existing(self, name: str) -> Path:
-        path = self._find(name)
-        if not path.is_file():
-            raise InputError(
-                f"{path}: not found; is the run unfinished? `train --resume` finishes it"
-            )
-        return path
-
-
-def _parse(text: str, path: Path) -> dict[str, Any]:
-    try:
-        content: dict[str, Any] = json.loads(text)
-    except ValueError as error:
-        raise InputError(
-            f"{path}: cannot be read; delete it and resume the run to write it again"
-        ) from error
-    return content
 
 
 def unpack(content: bytes) -> dict[str, Any]:

@@ -23,12 +23,12 @@ def test_a_file_is_intact_until_it_changes(tmp_path):
         manifest.check("a.txt", "start over")
 
 
-def test_a_file_that_is_not_listed_is_not_trusted(tmp_path):
+def test_a_file_of_an_older_version_is_read_unchecked(tmp_path):
     manifest = Manifest(tmp_path)
     write(manifest, "one")
-    (tmp_path / "b.txt").write_text("foreign")
-    with pytest.raises(DamagedFile):
-        manifest.check("b.txt", "start over")
+    (tmp_path / "b.txt").write_text("older")
+    assert manifest.is_intact("b.txt") is None
+    manifest.check("b.txt", "start over")
 
 
 def test_every_flipped_byte_of_the_manifest_is_noticed(tmp_path):
@@ -51,10 +51,10 @@ def test_every_flipped_byte_of_the_manifest_is_noticed(tmp_path):
                     manifest.check("a.txt", "start over")
 
 
-def test_a_directory_without_checksums_is_read_with_a_warning(tmp_path):
+def test_a_directory_without_checksums_is_read_unchecked(tmp_path):
     (tmp_path / "a.txt").write_text("old")
-    with pytest.warns(UserWarning, match="older version"):
-        Manifest(tmp_path).check("a.txt", "start over")
+    assert Manifest(tmp_path).is_intact("a.txt") is None
+    Manifest(tmp_path).check("a.txt", "start over")
 
 
 class Killed(BaseException):

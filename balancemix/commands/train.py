@@ -174,7 +174,14 @@ def stored_plan(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.out is None:
         raise InputError("--resume needs --out, the directory of the run to continue")
     run_ = Run(arguments.out)
-    return run_.plan.tree() if run_.has("plan") else {}
+    stored = run_.plan.tree() if run_.has("plan") else {}
+    foreign = stored.get("method", {}).get("name", "")
+    if ":" in foreign and settings(arguments, {}).get("method", {}).get("name") != foreign:
+        raise InputError(
+            f"{arguments.out}: its method {foreign} is not part of balancemix; if you trust it, "
+            f"pass --method {foreign} again"
+        )
+    return stored
 
 
 def settings(arguments: argparse.Namespace, stored: dict[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from torch import Tensor
+
 from balancemix.errors import InputError, suggest
 from balancemix.labels import noise
 from balancemix.methods import METHODS, BalanceMix, Method
@@ -46,15 +48,22 @@ class Plan:
             raise ValueError(f"seed must be between 0 and 2³¹, it is {self.seed}")
 
     @classmethod
-    def from_tree(cls, tree: Mapping[str, Any]) -> Self:
-        """Build a plan from nested sections; refuse unknown settings."""
-        return read_into(cls, {**tree, "method": make_method(tree.get("method", {}))})
+    def from_tree(cls, tree: Mapping[str, Any], *, imports: bool = True) -> Self:
+        """Build a plan from nested sections; refuse unknown settings.
+
+        Without `imports`, a class that is not part of balancemix is only named: a plan that was
+        found in a run may come from anybody.
+        """
+        method = make_method(tree.get("method", {}), imports=imports)
+        return read_into(cls, {**tree, "method": method})
 
     def tree(self) -> dict[str, Any]:
         """Return the plan as nested sections, with every default written out."""
+        sections = dataclasses.asdict(self)
+        if isinstance(self.method, Foreign):
+            return {**sections, "method": {"name": self.method.name, **self.method.settings}}
         name = next((n for n, kind in METHODS.items() if kind is type(self.method)), None)
         name = name or f"{type(self.method).__module__}:{type(self.method).__qualname__}"
-        sections = dataclasses.asdict(self)
         return {**sections, "method": {"name": name, **sections["method"]}}
 
     def changes(self, new: Plan) -> list[str]:
@@ -67,16 +76,34 @@ class Plan:
         ]
 
 
-def make_method(section: Mapping[str, Any]) -> Method:
-    """Build a method from its name and settings.
+@dataclass(kw_only=True)
+class Foreign(Method):
+    """Stands for a class that only the command line may import: it cannot train."""
+
+    name: str
+    settings: dict[str, Any]
+
+    def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
+        """Refuse to train."""
+        raise InputError(
+            f"the method {self.name} is not part of balancemix; if you trust it, pass "
+            f"--method {self.name}"
+        )
+
+
+def make_method(section: Mapping[str, Any], *, imports: bool = True) -> Method:
+    """Build a method from its name and settings; without `imports` no class is imported.
 
     >>> make_method({"name": "mixup", "alpha": 1})
     Mixup(reduction='sum', alpha=1.0)
     """
     if not isinstance(section, Mapping):
         raise InputError(f"method must be a section with a name, it is {section!r}")
-    kind = find_method(str(section.get("name", METHOD)))
+    name = str(section.get("name", METHOD))
     settings = {key: value for key, value in section.items() if key != "name"}
+    if ":" in name and not imports:
+        return Foreign(name=name, settings=settings)
+    kind = find_method(name)
     return read_into(kind, current_settings(kind, settings), "method.")
 
 

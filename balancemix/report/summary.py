@@ -121,7 +121,7 @@ class Summary:
 
     def changed(self) -> dict[str, Any]:
         """List the settings that differ from their defaults."""
-        default = flat(Plan.from_tree({"method": {"name": self.method}}).tree())
+        default = flat(Plan.from_tree({"method": {"name": self.method}}, imports=False).tree())
         settings = flat(self.plan.tree())
         return {key: value for key, value in settings.items() if value != default.get(key)}
 

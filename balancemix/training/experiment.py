@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import math
 import time
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import Tensor, nn
 
 from balancemix import processes
 from balancemix.data import FeatureRows, ReadOptions, Rows, Splits, View, load
 from balancemix.data.features import channel_statistics
+from balancemix.data.fingerprint import fingerprint, matched
 from balancemix.data.formats.builtin import RandomImages
 from balancemix.errors import InputError
 from balancemix.evaluation.scoring import Metrics
@@ -76,8 +79,14 @@ class Experiment:
                 run.write_json("pilot", vars(errors))
         return fit(self.make_model, self.train, self.test, plan, run, show)
 
-    def record_noise(self, run: Run) -> None:
-        """Store the noise, the rates measured after it, and the labels before it."""
+    def record_data(self, run: Run) -> None:
+        """Store the fingerprint of the rows and, of noise, its rates and the labels before it."""
+        arrays = {
+            f"{split}_{name}": array
+            for split, rows in (("train", self.splits.train), ("test", self.test))
+            for name, array in fingerprint(rows).items()
+        }
+        run.write_arrays("data", arrays)
         if self.train.truth is None:
             return
         facts = {"noise": self.plan.noise, "seed": self.plan.seed, "measured": self.measured}
@@ -85,9 +94,14 @@ class Experiment:
         run.write_arrays("truth", {"truth": self.train.truth.numpy()})
 
 
-def load_experiment(plan: Plan) -> Experiment:
-    """Load the plan's data and add its noise to the training labels."""
+def load_experiment(plan: Plan, known: bytes | None = None) -> Experiment:
+    """Load the plan's data and add its noise to the training labels.
+
+    `known` is the fingerprint of the rows that a run to be resumed was started with, as its file.
+    """
     splits = load_rows(plan, plan.data.path, cached=True)
+    if known is not None:
+        splits = _matched(splits, known, plan.data.path)
     train = splits.train
     added = noise.parse(plan.noise)
     measured: dict[str, float] = {}
@@ -107,6 +121,19 @@ def load_experiment(plan: Plan) -> Experiment:
     return Experiment(plan, splits, train, measured)
 
 
+def _matched(splits: Splits, known: bytes, path: str) -> Splits:
+    """Put the rows into the order that a run knows, or refuse what changed."""
+    with np.load(io.BytesIO(known), allow_pickle=False) as file:
+        arrays = dict(file)
+
+    def rows_of(split: str, rows: Rows) -> Rows:
+        kept = {name.partition("_")[2]: arrays[name] for name in arrays if name.startswith(split)}
+        return matched(rows, kept, path)
+
+    train, test = rows_of("train", splits.train), rows_of("test", splits.test)
+    return dataclasses.replace(splits, train=train, test=test)
+
+
 def train_plan(
     plan: Plan, out: Path, bar: Bar, *, resume: bool = False, force: bool = False
 ) -> tuple[Run, Experiment, Metrics]:
@@ -117,15 +144,22 @@ def train_plan(
     how = {"resume": resume or again, "force": force and not again}
     if first:
         Run.check(out, plan, **how)
-    experiment = load_experiment(plan)
+    resumes = first and how["resume"] and not how["force"]
+    known = processes.broadcast(Run(out).known_rows() if resumes else None)
+    experiment = load_experiment(plan, known)
     experiment.make_model()  # a wrong backbone must fail before anything is written
     processes.barrier()
     run = Run.create(out, plan, **how) if first else Run(out)
-    if first:
-        processes.mark_started(str(out.resolve()))
-        experiment.record_noise(run)
-    with bar(plan.tree()["method"]["name"], experiment.steps) as show:
-        trained = experiment.fit(run, show)
+    with run.held() if first else nullcontext():
+        started = run.is_started()
+        if first:
+            processes.mark_started(str(out.resolve()))
+        if first and not started:
+            experiment.record_data(run)
+        with bar(plan.tree()["method"]["name"], experiment.steps) as show:
+            trained = experiment.fit(run, show)
+        if first and started:
+            experiment.record_data(run)  # again, in case somebody deleted it or it was damaged
     return run, experiment, trained.metrics
 
 

@@ -108,7 +108,7 @@ def fit(
         logits = logits or [predict_logits(model, valid.plain, **how)]
         per_class = score_classes(logits[0], train, valid, plan.train.ap)
         if processes.rank() == 0:
-            run.save_result(method, model, train, plain, per_class, trained.metrics)
+            run.save_result(method, model, train, plain, per_class, log, trained.metrics)
     engine.end()
     processes.barrier()  # from here on every process finds the files
     return trained

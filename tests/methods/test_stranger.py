@@ -27,7 +27,7 @@ def stranger(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def test_the_worked_example_trains_resumes_and_is_stored_by_name(stranger, tiny):
+def test_the_worked_example_trains_resumes_and_is_stored_by_name(stranger, tiny, capsys):
     call = ["train", str(tiny), "--method", "my_methods:Trimmed", "--set", "method.share=0.1"]
     out = stranger / "run"
     assert main([*call, "--epochs", "3", "--batch-size", "16", "--out", str(out)]) == 0
@@ -38,9 +38,25 @@ def test_the_worked_example_trains_resumes_and_is_stored_by_name(stranger, tiny)
         "alpha": 0.0,
         "share": 0.1,
     }
-    assert Plan.from_tree(plan.tree()) == plan
-    assert main(["train", "--resume", "--out", str(out)]) == 0
-    assert main(["audit", str(out)]) == 0
+    assert Plan.from_tree(plan.tree()).tree() == plan.tree()
+    resume = ["train", "--resume", "--out", str(out)]
+    assert main(resume) == 2
+    refusal = "its method my_methods:Trimmed is not part of balancemix; if you trust it, pass"
+    assert refusal in capsys.readouterr().err
+    assert main([*resume, "--method", "my_methods:Trimmed"]) == 0
+
+
+def test_reading_a_run_imports_nothing_of_a_stranger(stranger, tiny, monkeypatch):
+    out = stranger / "run"
+    call = ["train", str(tiny), "--method", "my_methods:Trimmed", "--epochs", "2"]
+    assert main([*call, "--batch-size", "16", "--out", str(out)]) == 0
+    monkeypatch.delitem(sys.modules, "my_methods")
+    (stranger / "my_methods.py").write_text("raise SystemExit('imported')")
+    for command in ("audit", "export", "report", "evaluate"):
+        assert main([command, str(out)]) == 0
+    assert main(["predict", str(out), str(tiny), "--out", str(stranger / "p.csv")]) == 0
+    assert main(["train", "--resume", "--out", str(out)]) == 2
+    assert "my_methods" not in sys.modules
 
 
 def test_the_worked_example_is_bce_where_it_says(stranger, tiny):

@@ -34,7 +34,7 @@ def plan_for(path: Path, method: str = "balancemix", **train) -> Plan:
 def train(path: Path, out: Path, plan: Plan, **how):
     experiment = load_experiment(plan)
     run = Run.create(out, plan, **how)
-    experiment.record_noise(run)
+    experiment.record_data(run)
     model, _, metrics = fit(experiment.make_model, experiment.train, experiment.test, plan, run)
     return run, model, metrics
 
@@ -164,7 +164,7 @@ def test_a_directory_with_a_run_is_kept_unless_asked(tiny, tmp_path):
     with pytest.raises(InputError, match=r"train.lr was 0.01, is 0.5"):
         Run.create(tmp_path / "run", other, resume=True)
     run = Run.create(tmp_path / "run", other, force=True)
-    assert sorted(path.name for path in run.path.iterdir()) == ["plan.json"]
+    assert sorted(path.name for path in run.path.iterdir()) == ["checksums.json", "plan.json"]
 
 
 def test_clipping_keeps_steps_small(tiny):
