@@ -17,7 +17,7 @@ data         the fingerprint of the rows: what the run was started with
 
 `checksums.json` holds their checksums, by which damage is noticed when they are read. `audit`,
 `export` and `report` write findings, corrected and report, unless --out says otherwise; their
-checksums are in `outputs.json`, by which the edits of a person are noticed.
+checksums are in `.outputs.json`, by which the edits of a person are noticed.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 
 from balancemix import files
-from balancemix.errors import DamagedFile, InputError
-from balancemix.manifest import Manifest
+from balancemix.errors import DamagedFile, InputError, listing
+from balancemix.manifest import Manifest, Outputs
 
 FILES = {
     "plan": "plan.json",
@@ -62,7 +62,7 @@ class Directory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.manifest = Manifest(path)
-        self.outputs = Manifest(path, "outputs.json")
+        self.outputs = Outputs(path)
         self._intact: set[str] = set()  # files whose checksums were compared
 
     def path_of(self, name: str) -> Path:
@@ -104,21 +104,21 @@ class Directory:
             path = self.path / name
             if Path(data).exists() and path.samefile(data):
                 raise InputError(f"{path}: is the data to train on; choose another --out")
-            if name in self.outputs.names and not self.outputs.is_intact(name):
-                raise InputError(f"{path}: was edited since it was written; move it away first")
+        if edited := self.outputs.edited():
+            names = listing(edited)
+            raise InputError(
+                f"{self.path}: edited since they were written: {names}; move them away"
+            )
 
     def check_output(self, path: Path, *, force: bool = False, inputs: Iterable[Path] = ()) -> None:
         """Refuse to write over a file, unless a command wrote it here and nobody changed it."""
-        ours = path.parent.resolve() == self.path.resolve() and path.name in self.outputs.names
-        intact = ours and path.is_file() and bool(self.outputs.is_intact(path.name))
-        if path.parent.resolve() == self.path.resolve() and path.name in self.manifest.names:
+        if path.exists() and any(path.samefile(file) for file in self._own_files()):
             raise InputError(f"{path}: is a file of the run; write to another one")
-        files.check_output(path, force=force or intact, inputs=inputs)
+        self.outputs.check_output(path, force=force, inputs=inputs)
 
-    def remember_output(self, path: Path) -> None:
-        """Remember what a command wrote here, so that it may be written again."""
-        if path.parent.resolve() == self.path.resolve():
-            self.outputs.enter(path.name)
+    def _own_files(self) -> list[Path]:
+        names = set(self.written_files()) - set(self.outputs.names) - {FILES[n] for n in OUTPUTS}
+        return [self.path / name for name in names]
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
         """Write one of the run's JSON files."""

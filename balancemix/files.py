@@ -22,7 +22,8 @@ _NAME_BYTES = 240  # of a draft's name: file systems allow 255, a draft's dot an
 def check_output(path: Path, *, inputs: Iterable[Path] = (), force: bool = False) -> None:
     """Refuse, before anything is computed, a file that a command must not write.
 
-    A file that the command reads is never written, not even with `force`. Any other file that
+    A file that the command reads, or one in a folder that it reads, is never written, not even
+    with `force`. Any other file that
     exists is written only with it. Devices and pipes are written to, never replaced.
     """
     if str(path) in ("", "."):
@@ -30,10 +31,16 @@ def check_output(path: Path, *, inputs: Iterable[Path] = (), force: bool = False
     if path.is_dir():
         raise InputError(f"{path}: is a directory; name a file")
     for source in inputs:
-        if source.exists() and path.exists() and path.samefile(source):
-            raise InputError(f"{path}: is read by this command; write to another file")
+        if path.exists() and source.exists() and _is_part(path, source):
+            raise InputError(f"{path}: is part of what this command reads; write to another file")
     if path.is_file() and not force:
         raise InputError(f"{path}: already exists; pass --force to replace it")
+
+
+def _is_part(path: Path, source: Path) -> bool:
+    """Tell whether a file is the source, or one of the files in its folder."""
+    inside = source.is_dir() and path.resolve().is_relative_to(source.resolve())
+    return inside or path.samefile(source)
 
 
 def write_whole(

@@ -1,4 +1,4 @@
-"""Manifest: checksums of the files that a run reads back, so that damage is noticed.
+"""Checksums of files: of those that a run reads back, and of those that it wrote for people.
 
 A checksum is entered before its file is moved into place, and the one before it stays beside it.
 So whenever a process is killed, the file that is there has one of the two.
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from balancemix.errors import DamagedFile
-from balancemix.files import write_json, write_whole
+from balancemix.files import check_output, write_json, write_whole
 
 NAME = "checksums.json"
 VERSION = 1
@@ -44,10 +44,6 @@ class Manifest:
                 path.replace(self.folder / keep)
 
         write_whole(path, save, ready=enter)
-
-    def enter(self, name: str) -> None:
-        """Enter the checksum of a file that has been written."""
-        self._write({**(self._read() or {}), name: [checksum(self.folder / name)]})
 
     @property
     def exists(self) -> bool:
@@ -88,6 +84,34 @@ class Manifest:
 
     def _write(self, entries: dict[str, list[str]]) -> None:
         write_json(self.path, _sealed(entries))
+
+
+class Outputs(Manifest):
+    """The files that commands wrote into a directory for people, who may edit them.
+
+    A command may write such a file again as long as it is as a command left it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, ".outputs.json")
+
+    def check_output(self, path: Path, *, force: bool = False, inputs: Iterable[Path] = ()) -> None:
+        """Refuse to write over a file that is not as a command left it here."""
+        known = self._holds(path) and path.is_file() and self.is_intact(path.name) is True
+        check_output(path, force=force or known, inputs=inputs)
+
+    def remember(self, path: Path) -> None:
+        """Enter the checksum of a file that a command has written here."""
+        if self._holds(path) and path.is_file():
+            self._write({**(self._read() or {}), path.name: [checksum(path)]})
+
+    def edited(self) -> list[str]:
+        """List the files that somebody changed since."""
+        present = [name for name in self.names if (self.folder / name).is_file()]
+        return [name for name in present if not self.is_intact(name)]
+
+    def _holds(self, path: Path) -> bool:
+        return path.parent.resolve() == self.folder.resolve()
 
 
 def checksum(path: Path) -> str:

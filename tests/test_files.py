@@ -26,8 +26,17 @@ def test_an_input_is_never_an_output(tmp_path):
     path.write_text("mine")
     link.symlink_to(path)
     for out in (path, link, tmp_path / "." / "x.npz"):
-        with pytest.raises(InputError, match="is read by this command"):
+        with pytest.raises(InputError, match="is part of what this command reads"):
             files.check_output(out, inputs=[path], force=True)
+
+
+def test_a_file_of_a_folder_that_is_read_is_never_an_output(tmp_path):
+    (tmp_path / "images").mkdir()
+    for name in ("labels.csv", "images/cat.jpg"):
+        (tmp_path / name).write_text("mine")
+        with pytest.raises(InputError, match="is part of what this command reads"):
+            files.check_output(tmp_path / name, inputs=[tmp_path], force=True)
+    files.check_output(tmp_path / "new.csv", inputs=[tmp_path])
 
 
 def test_a_directory_and_no_name_are_refused(tmp_path):

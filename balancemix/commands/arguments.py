@@ -14,6 +14,11 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_directory", type=Path, metavar="RUN", help="a directory of `train`")
 
 
+def add_force(parser: argparse.ArgumentParser) -> None:
+    """Declare --force."""
+    parser.add_argument("--force", action="store_true", help="replace --out if it exists")
+
+
 def add_above(parser: argparse.ArgumentParser, what: str) -> None:
     """Declare --above; what was called --threshold before is still understood."""
     options: Any = {"type": float, "dest": "above", "default": ABOVE}

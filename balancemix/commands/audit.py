@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from balancemix.commands.arguments import add_above, add_json, add_run
+from balancemix.commands.arguments import add_above, add_force, add_json, add_run
 
 DESCRIPTION = """\
 list the labels believed wrong or missing, worst first
@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
     parser.add_argument("--out", type=Path, help="CSV to write (default RUN/findings.csv)")
     add_above(parser, "least suspicion of a finding")
+    add_force(parser)
     add_json(parser, "the summary")
 
 
@@ -34,9 +35,11 @@ def run(arguments: argparse.Namespace) -> None:
     from balancemix.run import Run
 
     run_ = Run.open(arguments.run_directory)
-    findings = audit_run(run_, arguments.above)
     out = arguments.out or run_.path_of("findings")
+    run_.check_output(out, force=arguments.force)
+    findings = audit_run(run_, arguments.above)
     findings.write(out)
+    run_.outputs.remember(out)
     truth = run_.truth
     summary = {"findings": len(findings), "file": str(out)}
     if truth is not None:

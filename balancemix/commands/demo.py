@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from balancemix.commands.arguments import add_json
+from balancemix.commands.arguments import add_force, add_json
 from balancemix.plan.sections import SEED, TrainPlan
 
 DESCRIPTION = """\
@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=Path("demo"), help="default %(default)s")
     parser.add_argument("--seed", type=int, default=SEED, help="default %(default)s")
     parser.add_argument("--epochs", type=int, default=TrainPlan.epochs, help="default %(default)s")
+    add_force(parser)
     add_json(parser, "the results")
 
 
@@ -31,12 +32,15 @@ def run(arguments: argparse.Namespace) -> None:
     """Train both, write the page, print the table."""
     from balancemix.commands.show import console, make_table, scores
     from balancemix.files import to_json, write_text
+    from balancemix.manifest import Outputs
     from balancemix.plan.plan import Plan
     from balancemix.progress import progress
     from balancemix.report import gallery
     from balancemix.report.summary import Summary
     from balancemix.training.experiment import train_plan
 
+    page, outputs = arguments.out / "index.html", Outputs(arguments.out)
+    outputs.check_output(page, force=arguments.force)
     summaries = {}
     for name in METHODS:
         tree = {"method": {"name": name}, "noise": NOISE, "seed": arguments.seed}
@@ -45,8 +49,8 @@ def run(arguments: argparse.Namespace) -> None:
         summaries[name] = Summary(run_)
     commands = [f"balancemix demo --seed {arguments.seed} --epochs {arguments.epochs}"]
     commands += [f"balancemix audit {arguments.out / name}" for name in METHODS]
-    page = arguments.out / "index.html"
     write_text(page, gallery.make_page(summaries, experiment.train, commands).render())
+    outputs.remember(page)
     quality = summaries[METHODS[-1]].quality
     if arguments.json:
         results = {name: summary.metrics for name, summary in summaries.items()}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
-from balancemix.commands.arguments import add_above, add_run
+from balancemix.commands.arguments import add_above, add_force, add_run
 
 DESCRIPTION = """\
 write the training labels with the audit's corrections applied
@@ -23,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
     parser.add_argument("--out", type=Path, help="CSV or .npz (default RUN/labels.corrected.csv)")
     add_above(parser, "least suspicion of a label to correct")
+    add_force(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -32,5 +34,12 @@ def run(arguments: argparse.Namespace) -> None:
 
     run_ = Run.open(arguments.run_directory)
     out = arguments.out or run_.path_of("corrected")
-    rows, changed = export(run_, out, arguments.above)
-    print(f"{out}: {rows:,} rows, {changed:,} labels changed")
+    run_.check_output(out, force=arguments.force, inputs=[Path(run_.plan.data.path)])
+    done = export(run_, out, arguments.above)
+    run_.outputs.remember(out)
+    print(f"{out}: {done.rows:,} rows, {done.changed:,} labels changed")
+    if done.left:
+        print(
+            f"{done.left:,} findings were left out: their labels have changed since the training",
+            file=sys.stderr,
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from balancemix.commands.arguments import add_json, add_skip_bad
+from balancemix.commands.arguments import add_force, add_json, add_skip_bad
 from balancemix.plan.sections import SEED
 
 DESCRIPTION = """\
@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--noise", required=True, help="see above")
     parser.add_argument("--seed", type=int, default=SEED, help="default %(default)s")
     parser.add_argument("--out", type=Path, help="default noisy.csv, or for features noisy.npz")
+    add_force(parser)
     add_skip_bad(parser)
     add_json(parser, "the measured rates")
 
@@ -37,15 +38,17 @@ def run(arguments: argparse.Namespace) -> None:
     from balancemix.data import ReadOptions, load
     from balancemix.data.formats import find_writer
     from balancemix.data.splits import add_noise
-    from balancemix.files import to_json
+    from balancemix.files import check_output, to_json
     from balancemix.labels.noise import parse
 
     parse(arguments.noise)
     if arguments.out is not None:
         find_writer(arguments.out)  # wrong arguments must fail before files are read
+        check_output(arguments.out, force=arguments.force, inputs=[Path(arguments.data)])
     splits = load(arguments.data, options=ReadOptions(skip_bad=arguments.skip_bad))
     source, given, measured = add_noise(splits, arguments.noise, arguments.seed)
     out = arguments.out or Path("noisy.csv" if source.features is None else "noisy.npz")
+    check_output(out, force=arguments.force, inputs=[Path(arguments.data)])
     find_writer(out, source.path).write(source, given, out)
     if arguments.json:
         print(to_json(measured, indent=2))

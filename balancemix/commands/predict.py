@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from balancemix.commands.arguments import add_above, add_run, add_skip_bad
+from balancemix.commands.arguments import add_above, add_force, add_run, add_skip_bad
 
 DESCRIPTION = """\
 predict the classes of new images or features
@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", metavar="DATA", help="see above")
     parser.add_argument("--out", type=Path, default=Path("predictions.csv"), help="CSV or .npz")
     add_above(parser, "least confidence of a predicted class")
+    add_force(parser)
     add_skip_bad(parser)
 
 
@@ -36,6 +37,7 @@ def run(arguments: argparse.Namespace) -> None:
     from balancemix.training.predict import predict, write_predictions
 
     run_ = Run.open(arguments.run_directory)
+    run_.check_output(arguments.out, force=arguments.force, inputs=[Path(arguments.data)])
     classes = run_.classes
     options = ReadOptions(skip_bad=arguments.skip_bad, seed=run_.plan.seed)
     view = view_of(run_.plan, arguments.data)

@@ -3,6 +3,8 @@
 import argparse
 from pathlib import Path
 
+from balancemix.commands.arguments import add_force
+
 DESCRIPTION = """\
 write a page about a run or a benchmark: plan, curves, classes, mixtures, findings
 
@@ -29,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="page to write (default: report.html in that directory)",
     )
     parser.add_argument("--figures", type=Path, metavar="FOLDER", help="also write SVGs and PNGs")
+    add_force(parser)
     parser.add_argument("--open", action="store_true", help="open it in a browser")
 
 
@@ -36,6 +39,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Read the run or bench, and write its page."""
     from balancemix.errors import InputError, printable
     from balancemix.files import write_text
+    from balancemix.manifest import Outputs
     from balancemix.run import Run
 
     folder, out = arguments.directory, arguments.out or Run(arguments.directory).path_of("report")
@@ -43,6 +47,8 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError(f"{folder}: is not a directory; name one that `train` or `bench` wrote")
     if out.is_dir():
         raise InputError(f"--out {out}: is a directory; name the page to write, e.g. report.html")
+    outputs = Outputs(out.parent)
+    outputs.check_output(out, force=arguments.force)
     if (folder / "bench.json").is_file():
         from balancemix.report import bench_page
 
@@ -53,8 +59,9 @@ def run(arguments: argparse.Namespace) -> None:
 
         page = run_page.make_page(Summary(Run.open(folder)))
     write_text(out, page.render())
+    outputs.remember(out)
     if arguments.figures is not None:
-        page.save_figures(arguments.figures)
+        page.save_figures(arguments.figures, force=arguments.force)
     print(printable(str(out)))
     if arguments.open:
         import webbrowser

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from balancemix.manifest import Outputs
 from balancemix.report.figures import style
 
 if TYPE_CHECKING:
@@ -55,10 +56,15 @@ class Page:
             )
         )
 
-    def save_figures(self, folder: Path) -> None:
-        """Write each figure as SVG and PNG."""
+    def save_figures(self, folder: Path, *, force: bool = False) -> None:
+        """Write each figure as SVG and PNG; those that a person changed only with `force`."""
+        outputs = Outputs(folder)
         for drawing in self.drawings:
-            style.save(drawing.figure, folder / drawing.name)
+            for kind in style.KINDS:
+                outputs.check_output(folder / f"{drawing.name}.{kind}", force=force)
+        for drawing in self.drawings:
+            for path in style.save(drawing.figure, folder / drawing.name):
+                outputs.remember(path)
 
 
 @cache

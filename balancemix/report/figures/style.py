@@ -151,10 +151,17 @@ def spread_labels(places: Sequence[float], gap: float) -> list[float]:
     return [mean_of[i] + step_of[i] * gap for i in range(len(places))]
 
 
+# The kinds of files, and what is left out of each so that the same figure has the same bytes.
+KINDS: dict[str, dict[str, Any]] = {
+    "svg": {"Date": None, "Creator": None},
+    "png": {"Software": None},
+}
+
+
 def save(figure: Figure, path: Path) -> list[Path]:
     """Write `path`.svg and `path`.png, whole or not at all; return both paths."""
     written = []
-    for kind, options in (("svg", {"Date": None, "Creator": None}), ("png", {"Software": None})):
+    for kind, options in KINDS.items():
         file = path.with_name(f"{path.name}.{kind}")
 
         def write(draft: Path, kind: str = kind, options: dict[str, Any] = options) -> None:
