@@ -102,6 +102,6 @@ def test_what_a_stranger_s_metrics_say_is_escaped(run, tmp_path):
     metrics = json.loads((copy / "metrics.json").read_text())
     metrics["epochs"] = metrics["best"]["epoch"] = "<script>alert(1)</script>"
     (copy / "metrics.json").write_text(json.dumps(metrics))
-    (copy / "manifest.json").unlink(missing_ok=True)
+    (copy / "checksums.json").unlink()
     assert main(["report", str(copy)]) == 0
     assert "<script>alert" not in (copy / "report.html").read_text(encoding="utf-8")
