@@ -254,9 +254,8 @@ def _fit_points(points: Points, fit: Fit, fewest: int, separation: float) -> tup
     alike = mean.diff(dim=1)[:, 0] < separation * variance.sqrt().sum(1)
     guard[usable & alike] = Guard.OVERLAPPING
     guard[usable & broken] = Guard.EMPTY
-    # Placeholders: share ½, mean 0, variance 1.
-    unfitted = fitted.new_tensor([0.5, 0.0, 1.0])[:, None]
-    return torch.where(broken[:, None, None], unfitted, fitted), guard
+    parts = torch.full_like(share, 0.5), torch.zeros_like(mean), torch.ones_like(variance)
+    return torch.where(broken[:, None, None], torch.stack(parts, 1), fitted), guard
 
 
 def _check(given: Tensor, losses: Tensor, classes: Sequence[str] | None) -> None:
