@@ -55,14 +55,14 @@ def estimate_noise_rates(
     selected: Tensor | None = None,
     *,
     one_sided: Side | None = None,
-    fewest: int = 50,
+    min_labels: int = 50,
 ) -> NoiseRates:
     """Estimate each class's noise from N×K given labels and a model's confidence in presence.
 
     `selected` marks the labels assumed right; by default they are selected by their losses.
     `one_sided` names the given labels known to be right: "positives" where labels are only
-    missing, "negatives" where they are only superfluous. A class with fewer than `fewest` selected
-    labels on a side is not judged; nor is one whose labels would be no better than chance.
+    missing, "negatives" where they are only superfluous. A class with fewer than `min_labels`
+    selected labels on a side is not judged; nor is one whose labels would be no better than chance.
 
     >>> generator = torch.Generator().manual_seed(0)
     >>> rows = torch.rand(9000, 1, generator=generator)  # of many classes, and of few
@@ -82,7 +82,9 @@ def estimate_noise_rates(
     rho0, rho1, solved = bilinear_rates(positive, selected, one_sided)
     other0, other1 = dual_t_rates(positive, confidence)
     other0, other1 = _force(other0, other1, one_sided)
-    enough = ((selected & positive).sum(0) >= fewest) & ((selected & ~positive).sum(0) >= fewest)
+    enough = ((selected & positive).sum(0) >= min_labels) & (
+        (selected & ~positive).sum(0) >= min_labels
+    )
     solved = solved & enough
     # Labels whose rates add up to one are independent of the truth; beyond one the sides swap.
     fallen = enough & ~solved & (other0 + other1 < 1)

@@ -130,7 +130,7 @@ def clean_probability(
     confidence: Tensor,
     *,
     fit: Fit = "raw",
-    fewest: int = 10,
+    min_labels: int = 10,
     separation: float = 0.0,
 ) -> Tensor:
     """Fit the mixtures and compute P(clean | loss) of every label, N×K; see `fit_mixtures`.
@@ -139,7 +139,9 @@ def clean_probability(
     >>> clean_probability(torch.ones(10, 1), confidence[:, None])[:, 0].round()
     tensor([1., 1., 1., 1., 1., 1., 1., 0., 0., 0.])
     """
-    mixtures = fit_mixtures(given, confidence, fit=fit, fewest=fewest, separation=separation)
+    mixtures = fit_mixtures(
+        given, confidence, fit=fit, min_labels=min_labels, separation=separation
+    )
     return mixtures.clean(given, confidence)
 
 
@@ -148,26 +150,26 @@ def fit_mixtures(
     confidence: Tensor,
     *,
     fit: Fit = "raw",
-    fewest: int = 10,
+    min_labels: int = 10,
     separation: float = 0.0,
 ) -> Mixtures:
     """Fit the two mixtures of each class to the losses of N×K given labels (Eqs. 6 and 7).
 
     `raw` runs EM to convergence; a variance is at least a millionth of the data's. `dividemix` is
     that paper's setting: losses scaled to [0, 1], variances widened, ten steps. All labels of a
-    side are clean if there are fewer than `fewest`, or, with `separation` s > 0, if the two means
-    are closer than s times the sum of the deviations.
+    side are clean if there are fewer than `min_labels`, or, with `separation` s > 0, if the two
+    means are closer than s times the sum of the deviations.
     """
     check_confidence(given, confidence)
     if len(given) <= BINS:
         losses = label_loss(given, confidence)
-        return fit_losses(given, losses, fit=fit, fewest=fewest, separation=separation)
+        return fit_losses(given, losses, fit=fit, min_labels=min_labels, separation=separation)
     # In chunks: a matrix of losses would be as large as the confidence.
     labelled = (
         (given[rows], label_loss(given[rows], confidence[rows])) for rows in chunks(*given.shape)
     )
     histogram = _histogram(len(given), given.shape[1], confidence.device, labelled)
-    return fit_histogram(histogram, fit=fit, fewest=fewest, separation=separation)
+    return fit_histogram(histogram, fit=fit, min_labels=min_labels, separation=separation)
 
 
 def fit_losses(
@@ -175,7 +177,7 @@ def fit_losses(
     losses: Tensor,
     *,
     fit: Fit = "raw",
-    fewest: int = 10,
+    min_labels: int = 10,
     separation: float = 0.0,
     classes: Sequence[str] | None = None,
 ) -> Mixtures:
@@ -183,8 +185,8 @@ def fit_losses(
     _check(given, losses, classes)
     if len(losses) > BINS:
         histogram = _histogram(len(given), given.shape[1], losses.device, [(given, losses)])
-        return fit_histogram(histogram, fit=fit, fewest=fewest, separation=separation)
-    return _fit_groups(points_of_losses(given, losses), fit, fewest, separation)
+        return fit_histogram(histogram, fit=fit, min_labels=min_labels, separation=separation)
+    return _fit_groups(points_of_losses(given, losses), fit, min_labels, separation)
 
 
 def _histogram(
@@ -200,21 +202,23 @@ def _histogram(
 
 
 def fit_histogram(
-    histogram: Tensor, *, fit: Fit = "raw", fewest: int = 10, separation: float = 0.0
+    histogram: Tensor, *, fit: Fit = "raw", min_labels: int = 10, separation: float = 0.0
 ) -> Mixtures:
     """Fit the mixtures to the losses of a histogram; see `fit_mixtures`."""
-    return _fit_groups(points_of_histogram(histogram), fit, fewest, separation)
+    return _fit_groups(points_of_histogram(histogram), fit, min_labels, separation)
 
 
-def _fit_groups(groups: Iterable[Points], fit: Fit, fewest: int, separation: float) -> Mixtures:
+def _fit_groups(groups: Iterable[Points], fit: Fit, min_labels: int, separation: float) -> Mixtures:
     """Fit 2·K mixtures to groups of their points, all negative sides first."""
-    fitted = [_fit_points(points, fit, fewest, separation) for points in groups]
+    fitted = [_fit_points(points, fit, min_labels, separation) for points in groups]
     model, guard = (torch.cat(parts) for parts in zip(*fitted, strict=True))
     share, mean, variance = model.view(2, -1, 3, 2).unbind(2)
     return Mixtures(share, mean, variance, guard.view(2, -1))
 
 
-def _fit_points(points: Points, fit: Fit, fewest: int, separation: float) -> tuple[Tensor, Tensor]:
+def _fit_points(
+    points: Points, fit: Fit, min_labels: int, separation: float
+) -> tuple[Tensor, Tensor]:
     """Fit the mixtures that can be; return parameters (problems, 3, 2) and guards."""
     value, count, spread = points.value, points.count, points.spread
     inside = count > 0
@@ -227,7 +231,7 @@ def _fit_points(points: Points, fit: Fit, fewest: int, separation: float) -> tup
     lowest = torch.where(inside, value, torch.inf).amin(1)
     guard = torch.full_like(rows, Guard.FITTED, dtype=torch.uint8)
     guard[(highest - lowest < 1e-8) | (deviation < 1e-8)] = Guard.CONSTANT
-    guard[rows < max(fewest, 1)] = Guard.FEW
+    guard[rows < max(min_labels, 1)] = Guard.FEW
 
     # Centred, in units of the deviation: no sum of squares loses precision.
     usable = guard == Guard.FITTED

@@ -56,7 +56,7 @@ class BalanceMix(Method):
     `managed`.
     trust_positives: never doubt given positives (for data whose labels are only missing); "auto"
     lets a pilot decide (see `decided_by`), and without a pilot doubts them.
-    score, power: see `minority_odds`. mixture, fewest, separation: see `fit_mixtures`.
+    score, power: see `minority_odds`. mixture, min_labels, separation: see `fit_mixtures`.
     blend: mix the weights of the two rows like their labels, rather than use the random row's.
     base_loss: the loss of a label; focal and asl with their usual constants (for Table 5).
     warmup_mix: off, the warm-up is plain BCE, as in the paper's §4.3 (not its Algorithm 1).
@@ -76,7 +76,7 @@ class BalanceMix(Method):
     score: Score = "paper"
     power: float = 1.0
     mixture: Fit = "raw"
-    fewest: int = 10
+    min_labels: int = 10
     separation: float = 0.0
     blend: bool = False
     warmup_mix: bool = True
@@ -86,7 +86,7 @@ class BalanceMix(Method):
         super().__post_init__()
         if self.epsilon != "auto":
             require(0.5, 1, epsilon=self.epsilon)
-        require(0, math.inf, warmup=self.warmup or 0, power=self.power, fewest=self.fewest)
+        require(0, math.inf, warmup=self.warmup or 0, power=self.power, min_labels=self.min_labels)
         self.errors: LabelErrors | None = None  # by which settings were decided
 
     def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
@@ -222,7 +222,11 @@ class BalanceMix(Method):
             facts["effective_rows"] = effective_rows(odds)
         if self.select and self.epoch + 1 >= self.warm:
             mixtures = fit_mixtures(  # line 18: Eqs. 6 and 7
-                given, plain, fit=self.mixture, fewest=self.fewest, separation=self.separation
+                given,
+                plain,
+                fit=self.mixture,
+                min_labels=self.min_labels,
+                separation=self.separation,
             )
             self._manage_all(mixtures, plain, rest[0] if rest else plain)
             facts |= self.table.shares() | guard_counts(mixtures.guard)

@@ -8,7 +8,7 @@ rows that the *other* considers clean. A row is kept or dropped with all its lab
     loss = mean over the set of a of BCE(a) + mean over the set of b of BCE(b)
 
 Fields: `select` (off, both train on all rows), `alpha` (Mixup within the set, as in the paper's
-protocol; 0 is none), `warmup` (epochs on all rows; None is a fifth), `mixture`, `fewest` and
+protocol; 0 is none), `warmup` (epochs on all rows; None is a fifth), `mixture`, `min_labels` and
 `separation` (see `fit_mixtures`). The label table shows what peer a trains on. The log has the
 share of rows in each set (`kept_a`, `kept_b`) and, besides the scores of peer a, which is the one
 saved, the mAP of the peers' mean probability (`mAP_ensemble`).
@@ -87,12 +87,12 @@ class CoTeaching(Method):
     select: bool = True
     warmup: int | None = None
     mixture: Fit = "raw"
-    fewest: int = 10
+    min_labels: int = 10
     separation: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(0, math.inf, warmup=self.warmup or 0, fewest=self.fewest)
+        require(0, math.inf, warmup=self.warmup or 0, min_labels=self.min_labels)
 
     def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
         """Start with all rows in both sets."""
@@ -156,7 +156,7 @@ class CoTeaching(Method):
         losses = torch.stack([label_loss(table.given, each).mean(1) for each in by_peer], 1)  # N×2
         ones = torch.ones_like(losses)
         mixtures = fit_losses(
-            ones, losses, fit=self.mixture, fewest=self.fewest, separation=self.separation
+            ones, losses, fit=self.mixture, min_labels=self.min_labels, separation=self.separation
         )
         clean = mixtures.posterior(ones, losses)
         sets = (clean > 0.5).T.flip(0)  # each trains on what the other finds clean

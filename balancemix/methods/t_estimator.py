@@ -9,7 +9,7 @@ continue with each label weighted so that the loss is, on average, that of true 
 With Mixup each of the two labels has its weight: λ·w_a·BCE(z, y_a) + (1 − λ)·w_b·BCE(z, y_b).
 
 Fields: `alpha` (of Mixup, in both phases; 0 is none), `reweight` (off, it is Mixup), `warmup` (the
-epochs before the estimate; None is a fifth, at least one), `one_sided` and `fewest` (see
+epochs before the estimate; None is a fifth, at least one), `one_sided` and `min_labels` (see
 `estimate_noise_rates`). The label table shows which labels the estimate uses; the weights w change
 in each step and are not in the table.
 
@@ -56,11 +56,16 @@ class TEstimator(Method):
     reweight: bool = True
     warmup: int | None = None
     one_sided: Side | None = None
-    fewest: int = 50
+    min_labels: int = 50
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(1, math.inf, warmup=1 if self.warmup is None else self.warmup, fewest=self.fewest)
+        require(
+            1,
+            math.inf,
+            warmup=1 if self.warmup is None else self.warmup,
+            min_labels=self.min_labels,
+        )
 
     def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
         """Start without rates."""
@@ -111,7 +116,7 @@ class TEstimator(Method):
             clean = clean.masked_fill(given == (self.one_sided == "positives"), 1.0)
         selected = clean > 0.5
         rates = estimate_noise_rates(
-            given, confidence, selected, one_sided=self.one_sided, fewest=self.fewest
+            given, confidence, selected, one_sided=self.one_sided, min_labels=self.min_labels
         )
         status = torch.where(selected, Status.CLEAN, Status.AMBIGUOUS)
         self.table.write(slice(None), status, clean)

@@ -27,6 +27,7 @@ from balancemix.plan.settings import flat, read_into
 
 # Settings that are gone, at the value that is now the only one: plans of old runs hold them.
 RETIRED = {"relabel_weight": "one"}
+RENAMED = {"fewest": "min_labels"}
 
 
 @dataclass(kw_only=True)
@@ -115,7 +116,11 @@ def current_settings(kind: type[Method], settings: Mapping[str, Any]) -> dict[st
     >>> current_settings(BalanceMix, {"relabel": True, "mode": "paper", "power": 10})
     {'relabel': 'paper', 'power': 10}
     """
-    current = {key: value for key, value in settings.items() if (key, value) not in RETIRED.items()}
+    current = {
+        RENAMED.get(key, key): value
+        for key, value in settings.items()
+        if (key, value) not in RETIRED.items()
+    }
     if issubclass(kind, BalanceMix):
         place = current.pop("mode", None)
         if current.get("relabel") is False:

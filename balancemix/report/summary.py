@@ -79,7 +79,7 @@ class Summary:
             self.given,
             self.confidence,
             fit=getattr(method, "mixture", "raw"),
-            fewest=getattr(method, "fewest", 10),
+            min_labels=getattr(method, "min_labels", 10),
             separation=getattr(method, "separation", 0.0),
         )
 
@@ -105,7 +105,7 @@ class Summary:
 
         First the commonest, the rarest, the best and the worst, then those with most findings.
         """
-        enough = int(getattr(self.plan.method, "fewest", 10))
+        enough = int(getattr(self.plan.method, "min_labels", 10))
         able = [k for k in range(len(self.classes)) if int(self.given[:, k].sum()) >= enough]
         able = able or list(range(len(self.classes)))
         ap = self.ap[0].nan_to_num(50.0).tolist()

@@ -113,7 +113,7 @@ def test_shapes_must_agree():
         estimate_errors(torch.zeros(3, 1), torch.zeros(3, 2))
 
 
-AUTO = {"name": "balancemix", "epsilon": "auto", "trust_positives": "auto", "fewest": 4}
+AUTO = {"name": "balancemix", "epsilon": "auto", "trust_positives": "auto", "min_labels": 4}
 
 
 def small(noise="none", **method):

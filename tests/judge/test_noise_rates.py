@@ -53,9 +53,9 @@ def test_rates_equal_the_papers_pair_by_pair(one_sided, seed):
     generator = torch.Generator().manual_seed(seed)
     labels[:, 5] = torch.rand(400, generator=generator) < 0.5  # goes with no other class
     selected = (truth == labels) & (torch.rand(labels.shape, generator=generator) < 0.7)
-    found = estimate_noise_rates(labels, confidence, selected, one_sided=one_sided, fewest=30)
+    found = estimate_noise_rates(labels, confidence, selected, one_sided=one_sided, min_labels=30)
     want = reference.estimate(
-        labels.numpy(), selected.numpy(), confidence.double().numpy(), one_sided, fewest=30
+        labels.numpy(), selected.numpy(), confidence.double().numpy(), one_sided, min_labels=30
     )
     assert found.how == [how for _, _, how in want]
     np.testing.assert_allclose(found.rho0, [rho0 for rho0, _, _ in want], atol=1e-9)
@@ -67,9 +67,9 @@ def test_classes_without_a_candidate_fall_back_as_the_papers_do():
     for seed in range(12):
         truth, labels, confidence = planted(300, 0.3, 0.4, classes=2, seed=seed)
         selected = truth == labels
-        found = estimate_noise_rates(labels, confidence, selected, fewest=20)
+        found = estimate_noise_rates(labels, confidence, selected, min_labels=20)
         want = reference.estimate(
-            labels.numpy(), selected.numpy(), confidence.double().numpy(), fewest=20
+            labels.numpy(), selected.numpy(), confidence.double().numpy(), min_labels=20
         )
         assert found.how == [how for _, _, how in want]
         np.testing.assert_allclose(found.rho0, [rho0 for rho0, _, _ in want], atol=1e-9)
@@ -103,7 +103,7 @@ def test_a_class_of_ten_positives_has_the_identity_and_no_matrix_is_zero():
     assert found.matrices[2].equal(torch.eye(2, dtype=torch.float64))
     torch.testing.assert_close(found.matrices.sum(2), torch.ones(6, 2, dtype=torch.float64))
     assert (torch.linalg.det(found.matrices) > 0).all()
-    judged = estimate_noise_rates(labels, confidence, torch.ones_like(labels), fewest=10)
+    judged = estimate_noise_rates(labels, confidence, torch.ones_like(labels), min_labels=10)
     assert judged.how[2] != "not enough data"
     assert (torch.linalg.det(judged.matrices) > 0).all()
 

@@ -178,7 +178,7 @@ ANY_LOSS = st.one_of(
 )
 def test_clean_probability_never_increases_with_the_loss(values, fit, dtype, repeat):
     labels, losses = column(values * repeat, dtype)
-    mixtures = fit_losses(labels, losses, fit=fit, fewest=2)
+    mixtures = fit_losses(labels, losses, fit=fit, min_labels=2)
     curves = [(losses[:, 0], mixtures.posterior(labels, losses)[:, 0])]
     if dtype == torch.float64:  # also between and beyond the losses of the fit
         ladder = torch.cat([torch.linspace(0, 25, 500), torch.logspace(-8, 1.4, 500)])

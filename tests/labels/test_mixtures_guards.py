@@ -49,18 +49,18 @@ def test_a_side_without_labels_is_no_hindrance_to_the_other():
     assert guard_of(losses, [0] * 50) == [Guard.FITTED, Guard.FEW]
 
 
-def test_fewest_is_the_smallest_number_that_is_judged():
+def test_min_labels_is_the_smallest_number_that_is_judged():
     losses = LOSSES["separated"](20)
     labels = [1] * 13 + [0] * 7
-    assert guard_of(losses, labels, fewest=8)[0] == Guard.FEW
-    assert guard_of(losses, labels, fewest=7)[0] != Guard.FEW
-    assert guard_of(losses, labels, fewest=13)[1] != Guard.FEW
-    assert guard_of(losses, labels, fewest=14)[1] == Guard.FEW
+    assert guard_of(losses, labels, min_labels=8)[0] == Guard.FEW
+    assert guard_of(losses, labels, min_labels=7)[0] != Guard.FEW
+    assert guard_of(losses, labels, min_labels=13)[1] != Guard.FEW
+    assert guard_of(losses, labels, min_labels=14)[1] == Guard.FEW
 
 
-@pytest.mark.parametrize("fewest", [0, 1])
-def test_one_label_is_clean_even_if_it_may_be_judged(fewest):
-    guards = guard_of([0.7], fewest=fewest)
+@pytest.mark.parametrize("min_labels", [0, 1])
+def test_one_label_is_clean_even_if_it_may_be_judged(min_labels):
+    guards = guard_of([0.7], min_labels=min_labels)
     assert guards[1] == Guard.CONSTANT
     assert guards[0] in (Guard.FEW, Guard.CONSTANT)
 

@@ -45,7 +45,7 @@ SETTINGS = {
     ),
     "t-estimator": Settings(
         bce=[{"reweight": False, "alpha": 0.0}, {"warmup": EPOCHS, "alpha": 0.0}],
-        tiny={"warmup": 1, "fewest": 4},
+        tiny={"warmup": 1, "min_labels": 4},
     ),
     "balancemix": Settings(
         bce=[
@@ -54,7 +54,7 @@ SETTINGS = {
             {"mix": False, "warmup": EPOCHS},
             {"warmup_mix": False, "minority": False, "warmup": EPOCHS},
         ],
-        tiny={"warmup": 1, "fewest": 4, "epsilon": 0.55},
+        tiny={"warmup": 1, "min_labels": 4, "epsilon": 0.55},
     ),
 }
 

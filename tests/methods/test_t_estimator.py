@@ -64,7 +64,7 @@ def test_no_noise_is_mixup():
 
 def test_confidence_is_wanted_in_the_last_five_epochs_of_the_warm_up():
     x, labels = make_data()
-    method = TEstimator(warmup=7, fewest=4).start(labels, 10)
+    method = TEstimator(warmup=7, min_labels=4).start(labels, 10)
     training, wanted, facts = Training(method, x), [], []
     for _ in range(10):
         wanted.append(bool(method.request().passes))
@@ -107,7 +107,7 @@ def test_the_table_says_which_labels_the_rates_rest_on():
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"warmup": 0}, "warmup .* 0"), ({"alpha": -1.0}, "alpha"), ({"fewest": 0}, "fewest")],
+    [({"warmup": 0}, "warmup .* 0"), ({"alpha": -1.0}, "alpha"), ({"min_labels": 0}, "min_labels")],
 )
 def test_settings_out_of_range_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
@@ -137,7 +137,7 @@ def test_rates_are_found_while_training_on_planted_noise():
 def test_the_command_trains_resumes_and_scores(tiny, tmp_path, capsys):
     call = ["train", str(tiny), "--method", "t-estimator", "--noise", "flip:0.1"]
     call += ["--epochs", "4", "--batch-size", "16", "--set", "model.hidden=16"]
-    call += ["--set", "method.fewest=5", "--set", "method.one_sided=positives"]
+    call += ["--set", "method.min_labels=5", "--set", "method.one_sided=positives"]
     assert main([*call, "--out", str(tmp_path / "run")]) == 0
     capsys.readouterr()
     log = (tmp_path / "run" / "log.jsonl").read_text().splitlines()

@@ -108,6 +108,11 @@ def test_older_settings_of_re_labelling_are_understood(old, relabel):
     assert "mode" not in tree["method"]
 
 
+def test_a_setting_is_understood_by_its_older_name():
+    tree = Plan.from_tree({"method": {"name": "coteaching", "fewest": 7}}).tree()
+    assert tree["method"]["min_labels"] == 7
+
+
 def test_re_labelling_names_a_place():
     with pytest.raises(InputError, match=r"method.relabel is 'epcoh'; did you mean 'epoch'"):
         make_method({"mode": "epcoh"})

@@ -84,7 +84,7 @@ def dual_t(Y, f, i):
     return both[0, 1], both[1, 0]
 
 
-def estimate(Y, S, f, one_sided=None, fewest=50):
+def estimate(Y, S, f, one_sided=None, min_labels=50):
     """(ρ0, ρ1, how) of each class."""
     result = []
     for i in range(Y.shape[1]):
@@ -93,7 +93,7 @@ def estimate(Y, S, f, one_sided=None, fewest=50):
             sure = sure | (Y[:, i] == 1)
         if one_sided == "negatives":
             sure = sure | (Y[:, i] == 0)
-        if min((sure & (Y[:, i] == 1)).sum(), (sure & (Y[:, i] == 0)).sum()) < fewest:
+        if min((sure & (Y[:, i] == 1)).sum(), (sure & (Y[:, i] == 0)).sum()) < min_labels:
             result.append((0.0, 0.0, "not enough data"))
             continue
         S_i = S.copy()
