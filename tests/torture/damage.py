@@ -1,8 +1,9 @@
-"""Finished and unfinished runs with a flipped byte, or with other data under them.
+"""Finished and unfinished runs that are damaged, then read.
 
 The commands that read a run must answer as before, refuse, or say that something changed.
 """
 
+import contextlib
 import os
 import shutil
 import signal
@@ -12,23 +13,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tests.torture import children, names
 from tests.torture.draw import Draw
 from tests.torture.mutate import flip_byte
 from tests.torture.outcome import READ, REFUSED, TRACEBACK, WRONG, Outcome, attempt
-from tests.torture.run_files import TRAIN, call, make_run
-from tests.torture.same import arrays_of, run_content
+from tests.torture.run_files import TRAIN, call, tiny_data
+from tests.torture.same import run_content
 
-# How a run is read; {out} is a new file. The last goes on with an unfinished run.
+# How a run is read. The last command also completes an unfinished one.
 COMMANDS = {
     "audit": ("audit", "run", "--json", "--out", "out.csv"),
     "evaluate": ("evaluate", "run", "--json", "--per-class"),
     "predict": ("predict", "run", "x.npz", "--out", "out.csv"),
     "export": ("export", "run", "--out", "out.csv"),
     "report": ("report", "run", "--out", "out.html"),
-    "resume": ("train", "x.npz", "--out", "run", "--resume", "--json", *TRAIN),
+    "resume": ("train", "--out", "run", "--resume", "--json"),
 }
 SLOW = {"report": 0.1}
 
@@ -36,17 +35,25 @@ SLOW = {"report": 0.1}
 class Damaged:
     """What flipped bytes and changed data have in common: a run, hurt, then read."""
 
-    def __init__(self, name: str, chunk: int) -> None:
-        self.name = self.group = name
-        self.chunk = chunk
+    train: tuple[str, ...] = ("train", "x.npz", "--out", "run", *TRAIN)
+
+    def write_data(self, place: Path) -> None:
+        """Write what the run is trained on."""
+        tiny_data(place / "x.npz")
+
+    def __init__(self, name: str, group: str, chunk: int) -> None:
+        self.name, self.group, self.chunk = name, group, chunk
 
     def prepare(self, folder: Path) -> None:
         """Make a finished run and an unfinished one, and know what each command answers."""
         self.folders = {state: folder / state for state in ("finished", "unfinished")}
         for place in self.folders.values():
             place.mkdir(parents=True)
-        make_run(self.folders["finished"])
-        unfinished(self.folders["unfinished"])
+            self.write_data(place)
+        with contextlib.chdir(self.folders["finished"]):
+            code, _, err = call(*self.train)
+            assert code == 0, err
+        kill_midway(self.folders["unfinished"], self.train)
         self.answers: dict[tuple[str, str], Any] = {}
 
     def before(self, state: str, command: str, folder: Path) -> Any:
@@ -104,11 +111,8 @@ class Damaged:
         return Outcome(WRONG, f"{state} run, {what}: {command} answers otherwise without a word")
 
 
-def unfinished(folder: Path) -> None:
+def kill_midway(folder: Path, words: tuple[str, ...]) -> None:
     """Kill a training after its first checkpoint."""
-    make_run(folder)
-    shutil.rmtree(folder / "run")
-    words = ["train", "x.npz", "--out", "run", *TRAIN]
     at = 6
     while not (folder / "run" / names.file_of("checkpoint")).exists():
         shutil.rmtree(folder / "run", ignore_errors=True)
@@ -125,7 +129,7 @@ class Flips(Damaged):
         state = draw.pick(sorted(self.folders))
         command = choose(state, draw)
         files = sorted(path.name for path in (self.folders[state] / "run").iterdir())
-        name = draw.pick([file for file in files if not file.startswith(".")])
+        name = draw.pick(files)
 
         def hurt(place: Path) -> None:
             path = place / "run" / name
@@ -145,98 +149,3 @@ def choose(state: str, draw: Draw) -> str:
     while not draw.chance(SLOW.get(command, 1.0)):
         command = draw.pick(sorted(COMMANDS))
     return command
-
-
-def shuffled(arrays: dict[str, Any], draw: Draw) -> dict[str, Any]:
-    """Give the rows another order."""
-    order = draw.rng.permutation(len(arrays["labels"]))
-    return {key: value if key == "classes" else value[order] for key, value in arrays.items()}
-
-
-def by_name(arrays: dict[str, Any], draw: Draw) -> dict[str, Any]:
-    """Sort the rows, last name first."""
-    order = np.argsort(arrays["images"])[::-1]
-    return {key: value if key == "classes" else value[order] for key, value in arrays.items()}
-
-
-def other_columns(arrays: dict[str, Any], draw: Draw) -> dict[str, Any]:
-    """Give the classes another order."""
-    order = np.roll(np.arange(len(arrays["classes"])), 1 + draw.below(2))
-    changed = {"classes": arrays["classes"][order], "labels": arrays["labels"][:, order]}
-    return arrays | changed
-
-
-def edited(arrays: dict[str, Any], draw: Draw) -> dict[str, Any]:
-    """Correct one label."""
-    labels = arrays["labels"].copy()
-    labels[draw.below(30), draw.below(3)] ^= 1
-    return arrays | {"labels": labels}
-
-
-def dropped(arrays: dict[str, Any], draw: Draw) -> dict[str, Any]:
-    """Leave out a row."""
-    gone = draw.below(30)
-    return {k: v if k == "classes" else np.delete(v, gone, axis=0) for k, v in arrays.items()}
-
-
-def renamed(arrays: dict[str, Any], draw: Draw) -> dict[str, Any]:
-    """Rename a class, or swap the names of two."""
-    names_ = arrays["classes"].tolist()
-    k = draw.below(3)
-    names_[k], names_[k - 1] = (
-        (names_[k - 1], names_[k]) if draw.chance(0.5) else ("new", names_[0])
-    )
-    return arrays | {"classes": np.array(names_)}
-
-
-def other_inputs(arrays: dict[str, Any], draw: Draw) -> dict[str, Any]:
-    """Replace what one row looks like."""
-    features = arrays["features"].copy()
-    features[draw.below(30)] += 1
-    return arrays | {"features": features}
-
-
-CHANGES: dict[str, Callable[[dict[str, Any], Draw], dict[str, Any]]] = {
-    "shuffled": shuffled,
-    "sorted": by_name,
-    "classes reordered": other_columns,
-    "a label edited": edited,
-    "a row dropped": dropped,
-    "a class renamed": renamed,
-    "a row's features replaced": other_inputs,
-}
-# Each with the commands whose answer depends on it; `export` writes the new file's own order.
-ASKED = {"unfinished": ("resume",), "finished": ("export", "audit", "resume")}
-
-
-class ChangedData(Damaged):
-    """The data of a run, changed after the run began."""
-
-    def case(self, draw: Draw, number: int, folder: Path) -> Outcome:
-        """Change the data, then resume or export."""
-        state = draw.pick(sorted(self.folders))
-        command = draw.pick(ASKED[state])
-        change = draw.pick(sorted(CHANGES))
-
-        def hurt(place: Path) -> None:
-            np.savez(place / "x.npz", **CHANGES[change](arrays_of(place / "x.npz"), draw))
-
-        outcome, answer, told = self.ask(state, command, folder, hurt)
-        if command == "export" and outcome.kind == READ:
-            answer = by_image(answer, change)
-            _, expected, usual = self.before(state, command, folder)
-            same = answer == by_image(expected, change)
-            new = [line for line in told if line not in usual]
-            silent = same or new or change == "a row's features replaced"
-            return outcome if silent else Outcome(WRONG, f"{change}: export without a word")
-        return self.verdict(state, command, folder, change, (outcome, answer, told))
-
-
-def by_image(answer: Any, change: str) -> Any:
-    """Sort the lines of an exported file, and the labels in each."""
-    _, (content,) = answer
-    lines = content.decode().splitlines()
-    return sorted("|".join(sorted(line.replace(",", "|").split("|"))) for line in lines)
-
-
-DAMAGED = [Flips("flips", 50), ChangedData("changed data", 20)]

@@ -5,15 +5,10 @@ RefusedError where the documents leave no doubt that the file is wrong, and Unsu
 say nothing.
 """
 
-import io
 import json
 import os
-import struct
-import zipfile
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from tests.torture.outcome import RefusedError, UnsureError
 
@@ -289,105 +284,3 @@ def read_deepfashion(folder: Path) -> Answer:
             present = frozenset(c for c, mark in zip(classes, marks, strict=True) if mark == "1")
             rows[name] = (split, present, frozenset(), str(folder / name))
     return {"classes": frozenset(classes), "rows": rows}
-
-
-def read_npz(file: Path, checked: bool = True) -> Answer:
-    """Read features, labels and what describes them; `checked` compares sums of the archive."""
-    arrays = _arrays(file, checked)
-    if "features" not in arrays or "labels" not in arrays:
-        raise RefusedError("no features or labels")
-    features, labels = _numbers(arrays["features"]), arrays["labels"]
-    if features.ndim not in (2, 4) or 0 in features.shape:
-        raise RefusedError("features are not N×D or N×D×H×W")
-    if labels.ndim != 2 or len(labels) != len(features):
-        raise RefusedError("labels are not N×K")
-    marks = _marks_of(labels)
-    rows, width = labels.shape
-    classes = _names(arrays, "classes", width) or [f"class {k}" for k in range(width)]
-    check_classes(classes)
-    names = _names(arrays, "images", rows) or [f"row {i}" for i in range(rows)]
-    if len(set(names)) < rows:
-        raise RefusedError("a name twice")
-    splits = _names(arrays, "split", rows)
-    if splits and set(splits) - SPLITS:
-        raise RefusedError("unknown split")
-    truth = marks
-    if "truth" in arrays:
-        if arrays["truth"].shape != labels.shape:
-            raise RefusedError("truth of another shape")
-        truth = _marks_of(arrays["truth"], unknown=True)
-    views = None
-    if "views" in arrays:
-        views = _numbers(arrays["views"])
-        if views.ndim != features.ndim + 1 or (
-            (views.shape[0], *views.shape[2:]) != features.shape
-        ):
-            raise RefusedError("views of another shape")
-    answer: dict[str, Any] = {}
-    for i, name in enumerate(names):
-        present = frozenset(c for c, mark in zip(classes, marks[i], strict=True) if mark == 1)
-        views_ = () if views is None or not views.shape[1] else tuple(views[i].ravel().tolist())
-        inputs = (tuple(features[i].ravel().tolist()), views_, tuple(truth[i]))
-        answer[name] = (splits[i] if splits else None, present, frozenset(), inputs)
-    return {"classes": frozenset(classes), "rows": answer}
-
-
-def _arrays(file: Path, checked: bool) -> dict[str, Any]:
-    arrays = {}
-    try:
-        with zipfile.ZipFile(file) as archive:
-            members = archive.infolist()
-            if len({info.filename for info in members}) < len(members):
-                raise UnsureError("an array twice")
-            for info in members:
-                name = info.filename.removesuffix(".npy")
-                if name == info.filename or name not in (
-                    "features", "labels", "classes", "split", "images", "truth", "views",
-                ):  # fmt: skip
-                    continue
-                with archive.open(info) as member:
-                    if not checked:
-                        member._expected_crc = None  # type: ignore[attr-defined]
-                    content = member.read()
-                arrays[name] = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
-    except UnsureError:
-        raise
-    except (Exception, struct.error) as error:
-        raise RefusedError(f"cannot be read: {type(error).__name__}") from None
-    return arrays
-
-
-def _numbers(array: Any) -> Any:
-    if array.dtype.kind not in "fiub":
-        raise RefusedError("not numbers")
-    with np.errstate(all="ignore"):
-        array = array if array.dtype == np.float16 else array.astype(np.float32)
-    if not np.isfinite(array).all():
-        raise RefusedError("not finite")
-    return array
-
-
-def _marks_of(array: Any, unknown: bool = False) -> list[list[int]]:
-    if array.dtype.kind == "c":
-        raise UnsureError("complex numbers, which may be 0 and 1")
-    if array.dtype.kind not in "fiub":
-        raise RefusedError("not 0 or 1")
-    found = []
-    for row in array.tolist():
-        if any(value not in (0, 1, -1) for value in row):
-            raise RefusedError("not 0 or 1")
-        if not unknown and any(value == -1 for value in row):
-            raise UnsureError("an unknown label")
-        found.append([int(value) for value in row])
-    return found
-
-
-def _names(arrays: dict[str, Any], name: str, count: int) -> list[str] | None:
-    if name not in arrays:
-        return None
-    array = arrays[name]
-    if array.shape != (count,):
-        raise RefusedError(f"{name} of another shape")
-    if array.dtype.kind != "U":
-        raise UnsureError(f"{name} are not text")
-    return [str(value) for value in array]

@@ -21,7 +21,8 @@ FILES = {
     "checkpoint": ["checkpoint.pt"],
 }
 SCRATCH = "TORTURE_SCRATCH"
-MANIFEST = ["manifest.json", "checksums.json"]
+MANIFEST = ["checksums.json", "manifest.json"]  # without it a run is an old one
+OUTPUTS = ".outputs.json"  # what later commands wrote into a run
 RESTORE = ["read_checkpoint", "stored"]  # the method of Run that loads checkpoint and log
 
 

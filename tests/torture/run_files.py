@@ -165,7 +165,7 @@ class RunFile:
             )
             return "\n".join(lines).encode("utf-8", "surrogateescape")
         if self.file.endswith(".npz"):
-            from tests.torture.readers import damage_arrays
+            from tests.torture.damage_data import damage_arrays
 
             with np.load(io.BytesIO(self.whole)) as arrays:
                 return damage_arrays(dict(arrays), draw)["x.npz"]

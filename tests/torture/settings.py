@@ -268,7 +268,7 @@ def literal_noise(folder: Path) -> Any:
     """Say what a noise means: a kind, and a rate from 0 to 1 for those that have one."""
     text = _noise_text(folder)
     if not re.fullmatch(r"[a-z]+(:[0-9.e+-]+(,[0-9.e+-]+)?)?", text):
-        if any(mark in text for mark in "_ \t") or text != text.strip() or not text.isascii():
+        if "_" in text or len(text.split()) > 1 or text != text.strip() or not text.isascii():
             raise UnsureError("blanks and the like")
         raise RefusedError("not a kind and rates")
     kind, _, rest = text.partition(":")

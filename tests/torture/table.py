@@ -3,8 +3,9 @@
 from typing import Any
 
 from tests.torture import pictures, seeds, settings
+from tests.torture.changed import ChangedFeatures, ChangedImages
 from tests.torture.commands import Commands
-from tests.torture.damage import DAMAGED
+from tests.torture.damage import Flips
 from tests.torture.kills import HURT
 from tests.torture.readers import LABEL_READERS, Reader
 from tests.torture.run_files import RUN_READERS
@@ -57,6 +58,11 @@ READERS: list[Any] = [
     *RUN_READERS,
 ]
 
+DAMAGED = [
+    Flips("flips", "flips", 50),
+    ChangedFeatures("changed features", "changed data", 20),
+    ChangedImages("changed images", "changed data", 5),
+]
 PARTS: dict[str, Any] = {part.name: part for part in [*READERS, Commands(), *DAMAGED, *HURT]}
 # Cases of each part of a group.
 COUNTS = {
