@@ -21,6 +21,7 @@ from balancemix.auditing.findings import audit_run
 from balancemix.cli import main
 from balancemix.report.summary import Summary
 from balancemix.run import Run
+from balancemix.training.experiment import load_experiment
 from tests.torture import names
 from tests.torture.draw import Draw
 from tests.torture.mutate import mutate_bytes, mutate_lines, mutate_tree, write_json
@@ -102,17 +103,24 @@ def findings(run: Run) -> Any:
     return canonical(list(audit_run(run, 0.5).lines()))
 
 
-# A file by its meaning (see names.py), and what reads it.
+def rows(run: Run) -> Any:
+    """Load the rows of a run as resuming it does."""
+    found = load_experiment(run.plan, run.known_rows())
+    return canonical([found.train.names, found.train.given, found.test.names, found.test.given])
+
+
+# A file by its short name, and what reads it.
 READS: dict[str, Callable[[Run], Any]] = {
     "plan": lambda run: canonical(run.plan.tree()),
     "noise": summary,
     "log": lambda run: canonical(run.log),
     "metrics": summary,
-    "per class": summary,
-    "label table": findings,
+    "per_class": summary,
+    "table": findings,
     "truth": summary,
-    "weights": lambda run: canonical(run.load_model()),
-    "checkpoint": lambda run: canonical(names.restore(run)),
+    "model": lambda run: canonical(run.load_model()),
+    "checkpoint": lambda run: canonical(run.read_checkpoint()),
+    "data": rows,
 }
 
 
@@ -140,14 +148,16 @@ class RunFile:
         hidden = names.hide_manifest(folder) if number % 4 == 0 else None
         try:
             with listening() as told:
-                answer, outcome = attempt(lambda: self.answers(Run.open(folder)), (folder.name,))
+                answer, outcome = attempt(
+                    lambda: self.answers(Run.open(folder)), (folder.name, "x.npz")
+                )
             if outcome.kind == READ and answer != self.before and not told:
                 return Outcome(WRONG, f"{self.file}: another answer without a word")
             return outcome
         finally:
             path.write_bytes(self.whole)
             if hidden is not None:
-                names.show_manifest(folder, hidden)
+                names.show_manifest(*hidden)
 
     def damage(self, draw: Draw) -> bytes:
         """Damage bytes, or what they say."""

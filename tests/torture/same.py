@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from balancemix.directory import FILES
 from tests.torture import names
 from tests.torture.run_files import canonical
 
@@ -29,14 +30,14 @@ def arrays_of(path: Path) -> dict[str, Any]:
 
 def run_content(run: Path) -> dict[str, Any]:
     """Read all that a finished run came to."""
-    files = {meaning: run / names.file_of(meaning) for meaning in names.FILES}
-    content: dict[str, Any] = {"weights": files["weights"].read_bytes()}
-    for meaning in ("metrics", "per class", "plan", "noise"):
+    files = {meaning: run / names.file_of(meaning) for meaning in FILES}
+    content: dict[str, Any] = {"model": files["model"].read_bytes()}
+    for meaning in ("metrics", "per_class", "plan", "noise"):
         if files[meaning].exists():
             content[meaning] = repr(without_times(json.loads(files[meaning].read_bytes())))
     lines = files["log"].read_text(encoding="utf-8").splitlines()
     content["log"] = repr([without_times(json.loads(line)) for line in lines])
-    for meaning in ("label table", "truth"):
+    for meaning in ("table", "truth"):
         if files[meaning].exists():
             content[meaning] = canonical(arrays_of(files[meaning]))
     return content
