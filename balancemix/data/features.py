@@ -107,7 +107,7 @@ class FeatureRows(Rows):
             from PIL import Image
 
             return Image.fromarray(self.pictures[i].numpy())
-        return images.decode(self.pictures[i]) if self.pictures[i].is_file() else None
+        return images.decode(self.pictures[i]) if images.is_file(self.pictures[i]) else None
 
 
 def check_stored(stored: Tensor | None, features: Sequence[int]) -> None:

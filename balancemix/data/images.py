@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -105,8 +106,17 @@ def find(folder: Path, name: str) -> Path:
     >>> find(Path("nowhere"), "cat.jpg").as_posix()
     'nowhere/cat.jpg'
     """
-    inside = folder / "images" / name
-    return inside if not (folder / name).is_file() and inside.is_file() else folder / name
+    direct, inside = folder / name, folder / "images" / name
+    return inside if not is_file(direct) and is_file(inside) else direct
+
+
+def is_file(path: Path) -> bool:
+    """Tell whether a path is a file, also of names that the system refuses.
+
+    >>> is_file(Path("x" * 300)), is_file(Path("a\\0b"))
+    (False, False)
+    """
+    return os.path.isfile(path)  # Path.is_file raises an error for a name that is too long
 
 
 def problems(paths: Sequence[Path]) -> list[str | None]:
@@ -127,7 +137,7 @@ def problem(path: Path) -> str | None:
     """
     from PIL import Image
 
-    if not path.is_file():
+    if not is_file(path):
         return "missing"
     try:
         with Image.open(path) as image:

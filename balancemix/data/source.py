@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -55,13 +56,17 @@ class Source:
     ) -> Source:
         """Join parts of a folder: a split, its images and their given labels.
 
-        Images are named by their path in the folder.
+        Images are named by their path in the folder; none may be outside, or twice.
         """
         images = [image for _, part, _ in parts for image in part]
+        names = [_name_below(path, image) for image in images]
+        repeated = [repr(name) for name, times in Counter(names).items() if times > 1]
+        if repeated:
+            raise InputError(f"{path}: images named twice: {listing(repeated)}; name each one once")
         return cls(
             path=path,
             classes=classes,
-            names=[image.relative_to(path).as_posix() for image in images],
+            names=names,
             given=torch.cat([given for _, _, given in parts]),
             split=[name for name, part, _ in parts for _ in part],
             images=images,
@@ -98,6 +103,12 @@ class Source:
         return replace(self, **kept)
 
 
+def _name_below(folder: Path, image: Path) -> str:
+    if not image.is_relative_to(folder) or ".." in image.relative_to(folder).parts:
+        raise InputError(f"{folder}: image {str(image)!r} is not below this folder; move it there")
+    return image.relative_to(folder).as_posix()
+
+
 def without_missing(source: Source, skip_bad: bool) -> Source:
     """Refuse missing image files by name, or leave their rows out.
 
@@ -129,7 +140,7 @@ def leave_out(message: str, bad: Sequence[str], count: int, skip_bad: bool) -> N
 
 
 def present(paths: Sequence[Path]) -> list[bool]:
-    """Say for each file whether it exists; lists every folder once.
+    """Say for each path whether it is a file; lists every folder once.
 
     >>> present([Path("nowhere/cat.jpg")])
     [False]
@@ -137,10 +148,26 @@ def present(paths: Sequence[Path]) -> list[bool]:
     files: dict[Path, set[str]] = {}
     for folder in {path.parent for path in paths}:
         try:
-            files[folder] = set(os.listdir(folder))
-        except OSError:
+            with os.scandir(folder) as entries:
+                files[folder] = {entry.name for entry in entries if entry.is_file()}
+        except (OSError, ValueError):  # or a name that no folder can have
             files[folder] = set()
     return [path.name in files[path.parent] for path in paths]
+
+
+def check_text(where: str, name: str, *, file: bool = False) -> None:
+    """Refuse a name that cannot be stored: one that holds a NUL, or is not UTF-8.
+
+    The name of a `file` may have other bytes, which Python reads as lone surrogates.
+
+    >>> check_text("photos row 1", "caf\\udce9.jpg", file=True)
+    """
+    if "\0" in name:
+        raise InputError(f"{where} {name!r} holds a NUL; rename it")
+    try:
+        name.encode("utf-8", "surrogateescape" if file else "strict")
+    except UnicodeEncodeError:
+        raise InputError(f"{where} {name!r} is not UTF-8; rename it") from None
 
 
 def read_text(file: Path, missing: str, damaged: str = "unpack it again") -> str:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from balancemix.data.rows import Rows
-from balancemix.data.source import Source
+from balancemix.data.source import Source, check_text
 from balancemix.errors import InputError, listing, suggest
 from balancemix.labels import noise
 from balancemix.labels.classes import class_counts
@@ -62,7 +62,7 @@ def check_split(where: str, name: str) -> None:
 
 
 def check_classes(where: str, classes: Sequence[str]) -> None:
-    """Refuse fewer than two classes, and repeated names.
+    """Refuse fewer than two classes, repeated names, and names that cannot be stored.
 
     >>> check_classes("classes.txt", ["cat", "dog"])
     """
@@ -72,6 +72,8 @@ def check_classes(where: str, classes: Sequence[str]) -> None:
     repeated = [repr(name) for name, count in Counter(classes).items() if count > 1]
     if repeated:
         raise InputError(f"{where}: class names repeated: {listing(repeated)}; give each one once")
+    for name in classes:
+        check_text(f"{where}: class", name)
 
 
 def split(where: str, rows: Rows, names: Sequence[str]) -> Splits:

@@ -7,6 +7,7 @@ images) and test is scored (4,000).
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import torch
@@ -50,7 +51,9 @@ def read(path: Path, options: ReadOptions) -> Source:
 def _find(folder: Path, name: str) -> Path:
     """Look for an image in the folder, then in `Img`, where the archive puts it."""
     direct, inside = folder / name, folder / "Img" / name
-    return inside if not direct.parent.is_dir() and inside.parent.is_dir() else direct
+    # Unlike Path.is_dir, this answers for names that the system cannot have, too.
+    exists = os.path.isdir
+    return inside if not exists(direct.parent) and exists(inside.parent) else direct
 
 
 def _read_names(file: Path) -> list[str]:
@@ -58,10 +61,10 @@ def _read_names(file: Path) -> list[str]:
     lines = read_lines(file, WHOLE)
     names = []
     for line, text in enumerate(lines[2:], start=3):
-        name, *kind = text.rsplit(maxsplit=1)  # many of the 1,000 coarse names have two words
-        if len(kind) != 1 or not kind[0].isdecimal():
+        cells = text.rsplit(maxsplit=1)  # many of the 1,000 coarse names have two words
+        if len(cells) != 2 or not cells[1].isdecimal():
             raise InputError(f"{file} line {line}: {text!r} is not a name and the number of a type")
-        names.append(name)
+        names.append(cells[0].strip())
     if lines[0].strip() != str(len(names)):
         raise InputError(f"{file} line 1: {lines[0]!r} is not the count of the {len(names)} names")
     check_classes(str(file), names)

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from balancemix.data import images
 from balancemix.data.formats.mapped import map_array, write_stored
-from balancemix.data.source import ReadOptions, Source
+from balancemix.data.source import ReadOptions, Source, check_text
 from balancemix.data.splits import check_classes, check_split
 from balancemix.errors import InputError, listing
 
@@ -59,7 +59,7 @@ def read(path: Path, options: ReadOptions) -> Source:
     count, width = labels.shape
     classes = _strings(path, "classes", arrays, width) or [f"class {k}" for k in range(width)]
     check_classes(str(path), classes)
-    names = _strings(path, "images", arrays, count)
+    names = _names(path, arrays, count)
     repeated = [repr(name) for name, times in Counter(names).items() if times > 1]
     if repeated:
         raise InputError(f"{path}: images repeated: {listing(repeated)}; keep one row of each")
@@ -120,7 +120,7 @@ def read_features(path: Path) -> Source:
     return Source(
         path=path,
         classes=[],
-        names=_strings(path, "images", arrays, count) or _row_names(count),
+        names=_names(path, arrays, count) or _row_names(count),
         given=torch.empty(count, 0, dtype=torch.int8),
         features=torch.from_numpy(features),
     )
@@ -149,6 +149,8 @@ def _arrays(file: Path, names: Sequence[str] | None = NAMES) -> dict[str, Array]
 def _array(file: Path, archive: Any, name: str) -> Array:
     mapped = map_array(file, archive.zip, name) if name in ("features", "views") else None
     array: Array = archive[name] if mapped is None else mapped
+    if not isinstance(array, np.ndarray):  # NumPy returns the bytes of any other member
+        raise TypeError(f"{name} is not an array")
     return array
 
 
@@ -195,6 +197,8 @@ def _binary(
     file: Path, name: str, labels: Array, classes: list[str], *, unknown: bool = False
 ) -> Tensor:
     """Check that labels are 0 or 1; `unknown` also allows −1, which makes them int8."""
+    if labels.dtype.kind not in "fiub":
+        raise InputError(f"{file}: {name} are {labels.dtype}; they must be 0 or 1")
     wrong = np.argwhere((labels != 0) & (labels != 1) & ~((labels == -1) & unknown))
     if len(wrong):
         i, k = wrong[0]
@@ -212,10 +216,22 @@ def _strings(file: Path, name: str, arrays: dict[str, Array], count: int) -> lis
     strings = arrays[name]
     if strings.shape != (count,):
         raise InputError(f"{file}: {name} are {_shape(strings)}; {count} names are needed")
+    try:
+        values = strings.tolist()
+    except (ValueError, SystemError) as error:  # numbers that are no characters
+        raise InputError(f"{file}: {name} hold what is no text ({error})") from error
     if strings.dtype.kind == "S":
-        return [value.decode("utf-8", "replace") for value in strings.tolist()]
-    return [str(value) for value in strings.tolist()]
+        return [value.decode("utf-8", "surrogateescape") for value in values]
+    return [str(value) for value in values]
+
+
+def _names(file: Path, arrays: dict[str, Array], count: int) -> list[str] | None:
+    """Read the names of the rows, which may be those of files."""
+    names = _strings(file, "images", arrays, count)
+    for i, name in enumerate(names or ()):
+        check_text(f"{file} row {i}: name", name, file=True)
+    return names
 
 
 def _shape(array: Array) -> str:
-    return "×".join(map(str, array.shape)) or "a single number"
+    return "×".join(map(str, array.shape)) or "a single value"

@@ -1,6 +1,7 @@
 """COCO in its own layout: small with images, and at full size with the real labels alone."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -126,6 +127,18 @@ def test_missing_images_are_named_or_left_out(tmp_path):
     refused(tmp_path, "5 of 5 images are missing", skip_bad=True)
 
 
+def test_names_of_files_need_not_be_utf8(tmp_path):
+    make(tmp_path)
+    old = tmp_path / "train2014" / f"COCO_train2014_{9:012}.jpg"
+    name = os.fsdecode(b"caf\xe9.jpg")
+    try:
+        old.rename(old.with_name(name))
+    except OSError:
+        pytest.skip("this file system has only names in UTF-8")
+    changed(tmp_path, "train", lambda c: c["images"][0].update(file_name=name))
+    assert load(tmp_path).train.names[0] == f"train2014/{name}"
+
+
 @pytest.mark.parametrize(
     ("part", "change", "message"),
     [
@@ -142,6 +155,15 @@ def test_missing_images_are_named_or_left_out(tmp_path):
          "instances_val2014.json: its categories are not those of train2014"),
         ("train", lambda c: c["categories"].append({"id": 5, "name": "cat"}), "repeated: 'cat'"),
         ("train", lambda c: c["annotations"].clear(), "no image has an annotation"),
+        ("train", lambda c: c["categories"][0].update(name="\ud800"), "'\\ud800' is not UTF-8"),
+        ("train", lambda c: c["categories"][0].update(name="a\0"), "class 'a\\x00' holds a NUL"),
+        ("train", lambda c: c["images"][0].update(file_name=""), "missing: 'train2014'; restore"),
+        ("train", lambda c: c["images"][0].update(file_name="\ud800/a.jpg"), "1 of 5 images"),
+        ("train", lambda c: c["images"][0].update(file_name="a\0/a.jpg"), "1 of 5 images"),
+        ("train", lambda c: c["images"][0].update(file_name="x" * 300), "1 of 5 images"),
+        ("train", lambda c: c["images"][0].update(file_name="/etc/hosts"), "not below this folder"),
+        ("train", lambda c: c["images"][0].update(file_name="../../x.jpg"), "not below this"),
+        ("train", lambda c: c["images"][0].update(c["images"][1] | {"id": 9}), "named twice: 't"),
     ],
 )  # fmt: skip
 def test_a_bad_file_is_named_with_the_place(tmp_path, part, change, message):

@@ -95,10 +95,26 @@ def without_last(text: str) -> str:
         ("list_attr_cloth.txt", lambda t: "", "line 1: '' is not the count of the 0 names"),
         ("list_attr_cloth.txt", lambda t: t.replace("_3    1", "_3"), "line 6: 'attribute_3' is"),
         ("list_attr_cloth.txt", lambda t: t.replace("_3 ", "_4 "), "names repeated: 'attribute_4'"),
+        ("list_attr_cloth.txt", lambda t: t.replace("attribute_3    1", ""), "line 6: '' is not a"),
+        ("test.txt", lambda t: "/etc/hosts\n" + without_last(t), "'/etc/hosts' is not below this"),
+        ("test.txt", lambda t: "../x.jpg\n" + without_last(t), "x.jpg' is not below this folder"),
+        ("test.txt", lambda t: t.replace("_test00001", "_test00000").replace("_1/", "_0/"),
+         "images named twice: 'img/Sheer_Blouse_0/img_test00000.jpg'; name each one once"),
+        ("test.txt", lambda t: "img/a\0b/x.jpg\n" + without_last(t), "1 of 9 images are missing"),
+        ("test.txt", lambda t: "x" * 300 + ".jpg\n" + without_last(t), "1 of 9 images are missing"),
+        ("test.txt", lambda t: "x" * 300 + "/a.jpg\n" + without_last(t), "1 of 9 images are miss"),
+        ("test.txt", lambda t: "img/Sheer_Blouse_0\n" + without_last(t), "1 of 9 images are"),
     ],
 )  # fmt: skip
 def test_a_bad_line_is_named(tmp_path, name, change, message):
     refused(changed(make(tmp_path), name, change), message)
+
+
+def test_blanks_around_a_name_are_not_part_of_it(tmp_path):
+    changed(
+        make(tmp_path), "list_attr_cloth.txt", lambda t: t.replace("long sleeve", "  long sleeve")
+    )
+    assert load(tmp_path).classes == NAMES
 
 
 @pytest.mark.parametrize("name", ["train.txt", "val_attr.txt", "list_attr_cloth.txt"])

@@ -1,4 +1,6 @@
+import os
 import tempfile
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -102,11 +104,40 @@ def changed(name: str, place: tuple[int, ...], value) -> dict[str, np.ndarray]:
         ({"classes": np.array(["cat"])}, "classes are 1; 2 names are needed"),
         ({"labels": ARRAYS["labels"][:, :1], "classes": None}, "at least two classes"),
         ({"images": np.array(["a", "b", "a", "c"])}, "images repeated: 'a'"),
+        ({"labels": ARRAYS["labels"].astype(str)}, "labels are <U21; they must be 0 or 1"),
+        ({"labels": ARRAYS["labels"].astype(complex)}, "labels are complex128; they must be 0 or"),
+        ({"labels": np.zeros((4, 2), "M8[s]")}, "labels are datetime64[s]; they must be 0 or 1"),
+        ({"labels": np.zeros((4, 2), "i1,i1")}, "labels are [('f0', 'i1'), ('f1', 'i1')]; they"),
+        ({"labels": np.array("x")}, "labels are a single value, features 4×3"),
+        ({"truth": ARRAYS["truth"].astype(str)}, "truth are <U5; they must be 0 or 1"),
+        ({"classes": np.array(["cat", "\ud800"])}, "class '\\ud800' is not UTF-8; rename it"),
+        ({"classes": np.array([b"cat", b"d\xe9"])}, "class 'd\\udce9' is not UTF-8; rename it"),
+        ({"classes": np.array(["cat", "d\0g"])}, "class 'd\\x00g' holds a NUL; rename it"),
+        ({"images": np.array(["a", "b", "c", "\ud800"])}, "row 3: name '\\ud800' is not UTF-8"),
+        ({"images": np.array(["a", "b", "c", "d\0d"])}, "row 3: name 'd\\x00d' holds a NUL"),
+        ({"classes": np.array([9, 1 << 30], "u4").view("U1")}, "classes hold what is no text"),
         ({"classes": np.array(["cat", None], dtype=object)}, "allow_pickle=False); write it with"),
     ],
 )
 def test_bad_npz(tmp_path, changes, message):
     refused(saved(tmp_path, **changes), message)
+
+
+def test_a_member_that_is_no_array_is_refused(tmp_path):
+    file = saved(tmp_path, labels=None)
+    for name in ("labels", "labels.npy"):
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.writestr(name, b"text")
+        refused(file, "data.npz: cannot be read (labels is not an array)")
+
+
+def test_rows_may_have_names_that_no_file_can_have(tmp_path):
+    names = ["x" * 300, "y" * 300 + "/a.png", os.fsdecode(b"caf\xe9.png"), "a\nb"]
+    data = load(saved(tmp_path, images=np.array(names)))
+    assert data.train.names == names[:2]
+    assert [data.train.picture(i) for i in range(2)] == [None, None]
+    by_bytes = np.array([name.encode("utf-8", "surrogateescape") for name in names])
+    assert load(saved(tmp_path, images=by_bytes)).test.names == names[2:3]
 
 
 def test_npz_that_is_none(tmp_path):
