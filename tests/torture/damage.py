@@ -112,8 +112,9 @@ class Damaged:
 
 
 def kill_midway(folder: Path, words: tuple[str, ...]) -> None:
-    """Kill a training after its first checkpoint."""
-    at = 6
+    """Kill a training between its first checkpoint and its end."""
+    at = children.run(list(words), folder).changes // 2
+    shutil.rmtree(folder / "run")
     while not (folder / "run" / names.file_of("checkpoint")).exists():
         shutil.rmtree(folder / "run", ignore_errors=True)
         ended = children.run(list(words), folder, at=at, number=signal.SIGKILL)
