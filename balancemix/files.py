@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from balancemix.errors import InputError
 
@@ -78,7 +78,9 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file; names of files that are not UTF-8 keep their bytes."""
-    write_bytes(path, text.encode("utf-8", "surrogateescape"))
+    with _naming(path):
+        content = text.encode("utf-8", "surrogateescape")
+    write_bytes(path, content)
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -122,15 +124,64 @@ def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Write a CSV file."""
+    """Write a CSV file; every cell is read back as it is."""
 
     def save(draft: Path) -> None:
         with draft.open("w", newline="", encoding="utf-8", errors="surrogateescape") as out:
-            writer = csv.writer(out, lineterminator="\n")
+            writer = csv.writer(_Lines(out))
             writer.writerow(header)
             writer.writerows(rows)
 
-    write_whole(path, save)
+    with _naming(path):
+        write_whole(path, save)
+
+
+class _Lines:
+    """Records that end in LF; the writer ends them in CR LF, so that it quotes cells with a CR."""
+
+    def __init__(self, out: TextIO) -> None:
+        self.out = out
+
+    def write(self, record: str) -> int:
+        return self.out.write(record.removesuffix("\r\n") + "\n")
+
+
+def write_sheet(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a CSV file that people open in a spreadsheet: no name in it becomes a formula."""
+    lines = ([neutralise(c) if isinstance(c, str) else c for c in row] for row in rows)
+    write_csv(path, [neutralise(name) for name in header], lines)
+
+
+# A spreadsheet computes cells that begin with these, some also with the full-width forms.
+_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+
+
+def neutralise(cell: str) -> str:
+    """Put an apostrophe before a cell that a spreadsheet would compute.
+
+    >>> neutralise("=1+1"), neutralise("'=1+1"), neutralise("cat")
+    ("'=1+1", "''=1+1", 'cat')
+    """
+    return f"'{cell}" if cell.lstrip("'").startswith(_FORMULA) else cell
+
+
+def restore(cell: str) -> str:
+    """Return the cell that was neutralised.
+
+    >>> restore("'=1+1"), restore("'tis")
+    ('=1+1', "'tis")
+    """
+    return cell[1:] if cell.startswith("'") and neutralise(cell) != cell else cell
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Refuse text that UTF-8 cannot hold, with the name of the file."""
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        text = error.object[max(error.start - 20, 0) : error.end + 20]
+        raise InputError(f"{path}: {text!r} is not UTF-8; rename it") from None
 
 
 @contextmanager

@@ -1,12 +1,17 @@
 """Files: whole or not at all, and never over what somebody may still want."""
 
+import csv
 import os
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
+from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from balancemix import files
 from balancemix.errors import InputError
@@ -102,6 +107,44 @@ def test_names_that_are_not_utf8_keep_their_bytes(tmp_path):
     files.write_text(tmp_path / "a.txt", name)
     assert (tmp_path / "a.csv").read_bytes() == b"image\ncaf\xe9.jpg\n"
     assert (tmp_path / "a.txt").read_bytes() == b"caf\xe9.jpg"
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+CELLS = TEXT | st.text(st.sampled_from(list("'=+-@\t\r\n\"a")), max_size=5)
+
+
+@given(CELLS)
+@example("'=1+1")
+@example("''")
+def test_a_cell_that_is_neutralised_can_be_restored(cell):
+    plain = files.neutralise(cell)
+    assert not plain.startswith(("=", "+", "-", "@", "\t", "\r"))
+    assert files.restore(plain) == cell
+    assert plain in (cell, f"'{cell}")
+
+
+@given(st.lists(st.lists(CELLS, min_size=2, max_size=2), max_size=3))
+@example([["a\rb", "c"]])
+def test_a_table_is_read_back_cell_by_cell(rows):
+    with tempfile.TemporaryDirectory() as folder:
+        exact, sheet = Path(folder) / "exact.csv", Path(folder) / "sheet.csv"
+        files.write_csv(exact, ("=a", "b"), rows)
+        files.write_sheet(sheet, ("=a", "b"), rows)
+        with exact.open(newline="", encoding="utf-8") as lines:
+            assert list(csv.reader(lines)) == [["=a", "b"], *rows]
+        with sheet.open(newline="", encoding="utf-8") as lines:
+            cells = list(csv.reader(lines))
+    assert [[files.restore(cell) for cell in row] for row in cells] == [["=a", "b"], *rows]
+    assert cells[0] == ["'=a", "b"]
+
+
+def test_what_utf8_cannot_hold_is_refused_by_name(tmp_path):
+    for write in (files.write_csv, files.write_sheet):
+        with pytest.raises(InputError, match=r"a\.csv: .*ud800.* is not UTF-8; rename it"):
+            write(tmp_path / "a.csv", ("image",), [("\ud800",)])
+    with pytest.raises(InputError, match=r"a\.txt: .*ud800.* is not UTF-8; rename it"):
+        files.write_text(tmp_path / "a.txt", "name: \ud800")
+    assert list(tmp_path.iterdir()) == []
 
 
 HOLD = """

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from balancemix.errors import InputError
-from balancemix.files import write_csv
+from balancemix.files import write_sheet
 from balancemix.labels.mixtures import clean_probability
 from balancemix.labels.table import check_confidence, check_given
 from balancemix.run import Run
@@ -75,8 +75,8 @@ class Findings:
             yield (*place, f.kind, f.given, f.suggested, *shares)
 
     def write(self, path: Path) -> None:
-        """Write a CSV file with a line for each finding."""
-        write_csv(path, HEADER, self.lines())
+        """Write a CSV file with a line for each finding, for a spreadsheet."""
+        write_sheet(path, HEADER, self.lines())
 
     def score(self, truth: Tensor) -> dict[str, float]:
         """Compare with the N×K truth: how many findings are errors, how many errors are found.

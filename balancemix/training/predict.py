@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from balancemix import processes
-from balancemix.data.formats.csv import write_table
+from balancemix.data.formats.csv import label_cells
 from balancemix.data.loading import Loader
-from balancemix.files import write_arrays
+from balancemix.files import write_arrays, write_sheet
 from balancemix.models.classifier import evaluating
 from balancemix.models.fold import folded
 
@@ -54,8 +54,8 @@ def write_predictions(
         write_arrays(out, arrays)
         return
     numbers = [[f"{value:.4f}" for value in column] for column in confidence.T.tolist()]
-    columns = dict(zip(classes, numbers, strict=True))
-    write_table(out, names, (confidence >= threshold).int(), classes, columns)
+    labels = label_cells((confidence >= threshold).int(), classes)
+    write_sheet(out, ("image", "labels", *classes), zip(names, labels, *numbers, strict=True))
 
 
 def _local_batches(total: int, size: int) -> list[list[int]]:

@@ -106,6 +106,16 @@ def test_the_file_names_rows_and_classes(tmp_path):
         audit(given, confidence, clean, classes=["cat"])
 
 
+def test_no_name_is_a_formula_in_the_file(tmp_path):
+    given, confidence = torch.tensor([[1, 0]]), torch.tensor([[0.25, 0.0]])
+    clean = torch.tensor([[0.125, 1.0]])
+    findings = audit(given, confidence, clean, names=["=1+1"], classes=["@cat", "dog"])
+    findings.write(tmp_path / "findings.csv")
+    line = (tmp_path / "findings.csv").read_text(encoding="utf-8").splitlines()[1]
+    assert line == "'=1+1,'@cat,wrong,1,0,0.6562,0.1250,0.2500"
+    assert next(findings.lines())[:2] == ("=1+1", "@cat")
+
+
 def test_findings_are_not_applied_to_other_labels():
     given, _, confidence = planted(50)
     findings = audit(given, confidence)

@@ -4,8 +4,18 @@ import pytest
 import torch
 
 from balancemix import processes
-from balancemix.training.predict import predict, predict_logits
+from balancemix.training.predict import predict, predict_logits, write_predictions
 from tests.toys import D, K, N, Rows, make_data, make_model
+
+
+def test_no_name_is_a_formula_in_the_file(tmp_path):
+    out, confidence = tmp_path / "predictions.csv", torch.tensor([[0.75, 0.25], [0.0, 1.0]])
+    write_predictions(out, ["=1+1", "b.png"], ["-cat", "dog"], confidence, 0.5)
+    assert out.read_text(encoding="utf-8").splitlines() == [
+        "image,labels,'-cat,dog",
+        "'=1+1,'-cat,0.7500,0.2500",
+        "b.png,dog,0.0000,1.0000",
+    ]
 
 
 @pytest.mark.parametrize("views", [1, 2, 3])

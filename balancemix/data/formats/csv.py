@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from balancemix.data import images
-from balancemix.data.source import ReadOptions, Source, leave_out, read_text
+from balancemix.data.source import ReadOptions, Source, check_text, leave_out, read_text
 from balancemix.data.splits import check_classes, check_split
 from balancemix.errors import InputError, suggest
 from balancemix.files import write_csv, write_whole
@@ -22,6 +22,7 @@ from balancemix.files import write_csv, write_whole
 ENDING = ".csv"  # of what `write` writes
 HEADER = "begin it with image,labels or image,labels,split"
 SAVE = "save it as UTF-8"
+SEPARATOR = "|"  # of labels
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ def write(source: Source, given: Tensor, out: Path) -> None:
         columns = {} if source.split is None else {"split": source.split}
         write_table(out, source.names, given, source.classes, columns)
         return
+    _check_names(out, source.names, source.classes)
     changed = (given != source.given).any(1).tolist()
     labels = label_cells(given, source.classes)
     place = {name: i for i, name in enumerate(source.names)}
@@ -107,8 +109,33 @@ def write_table(
     columns: Mapping[str, Sequence[str]],
 ) -> None:
     """Write image, labels and other columns as a labels.csv."""
+    _check_names(out, names, classes)
     lines = zip(names, label_cells(labels, classes), *columns.values(), strict=True)
     write_csv(out, ("image", "labels", *columns), lines)
+
+
+def _check_names(out: Path, names: Sequence[str], classes: Sequence[str]) -> None:
+    """Refuse names that would be other ones when they are read again."""
+    for what, given, mark in (("image", names, None), ("class", classes, SEPARATOR)):
+        for name in given:
+            where = f"{out}: {what}"
+            check_text(where, name)
+            lost = _lost(name, mark)
+            if lost is not None:
+                raise InputError(
+                    f"{where} {name!r} {lost}, which labels.csv cannot keep; rename it"
+                )
+
+
+def _lost(name: str, mark: str | None) -> str | None:
+    """Say what of a name a table does not keep, or None."""
+    if not name:
+        return "is empty"
+    if name != name.strip():
+        return "begins or ends with a blank"
+    if "\n" in name or "\r" in name:
+        return "holds a line break"
+    return f"holds a {mark}" if mark is not None and mark in name else None
 
 
 def label_cells(labels: Tensor, classes: Sequence[str]) -> list[str]:
@@ -120,7 +147,7 @@ def label_cells(labels: Tensor, classes: Sequence[str]) -> list[str]:
     if bool((labels < 0).any()):
         raise InputError("labels.csv cannot say that a label is unknown; write an .npz instead")
     return [
-        "|".join(name for name, present in zip(classes, row, strict=True) if present)
+        SEPARATOR.join(name for name, present in zip(classes, row, strict=True) if present)
         for row in labels.tolist()
     ]
 
@@ -196,7 +223,7 @@ def _entry(where: str, row: int, header: list[str], cells: list[str]) -> Entry:
     split = values.get("split")
     if split is not None:
         check_split(where, split)
-    labels = (label.strip() for label in values["labels"].split("|"))
+    labels = (label.strip() for label in values["labels"].split(SEPARATOR))
     return Entry(row, values["image"], tuple(label for label in labels if label), split)
 
 
@@ -208,6 +235,11 @@ def read_classes(file: Path, labels_file: Path, entries: list[Entry]) -> list[st
         return classes
     classes = [line.strip() for line in read_text(file, "", SAVE).split("\n") if line.strip()]
     check_classes(str(file), classes)
+    for name in classes:
+        if SEPARATOR in name:
+            raise InputError(
+                f"{file}: class {name!r} holds a {SEPARATOR}, which separates labels; rename it"
+            )
     known = set(classes)
     for entry in entries:
         for label in entry.labels:

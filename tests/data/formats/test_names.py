@@ -1,0 +1,108 @@
+"""Names of images and classes: what is written is read back the same, or refused."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from balancemix.data import ReadOptions
+from balancemix.data.formats import csv, npz
+from balancemix.data.formats.csv import read_classes, read_entries
+from balancemix.data.source import Source
+from balancemix.errors import InputError
+
+ANY = st.text(st.characters(exclude_categories=()), max_size=6)
+ODD = st.text(
+    st.sampled_from(list(" |,\"'\r\n\t\0=@a\x1c\x85\u2028\ufeff\ud800\udce9")), max_size=4
+)
+
+
+def source_of(names, classes, labels) -> Source:
+    return Source(Path("odd"), list(classes), list(names), torch.tensor(labels, dtype=torch.int8))
+
+
+def refusal_of(call) -> str:
+    try:
+        call()
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+@given(
+    st.lists(ANY | ODD, min_size=1, max_size=3, unique_by=os.path.normpath),
+    st.lists(ANY | ODD, min_size=2, max_size=3, unique=True),
+)
+@example(["a.png"], ["cat", "a|b"])
+@example(["a\rb.png"], ["cat", "dog"])
+@example(["a.png"], ["cat", " dog"])
+def test_a_table_is_read_back_the_same_or_refused(names, classes):
+    source = source_of(names, classes, [[1] * len(classes)] * len(names))
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "labels.csv"
+        refusal = refusal_of(lambda: csv.write(source, source.given, out))
+        if refusal:
+            assert refusal.startswith(f"{out}: ")
+            assert not out.exists()
+            return
+        entries = read_entries(out)
+        assert [entry.image for entry in entries] == names
+        assert {entry.labels for entry in entries} == {tuple(classes)}
+        assert read_classes(out.with_name("none"), out, entries) == sorted(classes)
+
+
+@pytest.mark.parametrize(
+    ("names", "classes", "message"),
+    [
+        (
+            ["a"],
+            ["cat", "a|b"],
+            "x.csv: class 'a|b' holds a |, which labels.csv cannot keep; rename it",
+        ),
+        (["a"], ["cat", "a\nb"], r"x.csv: class 'a\nb' holds a line break, which labels.csv"),
+        (["a"], ["cat", "a\rb"], r"x.csv: class 'a\rb' holds a line break, which labels.csv"),
+        (["a"], ["cat", " dog"], "x.csv: class ' dog' begins or ends with a blank, which labels"),
+        (["a"], ["cat", "\xa0"], r"x.csv: class '\xa0' begins or ends with a blank, which labels"),
+        (["a"], ["cat", ""], "x.csv: class '' is empty, which labels.csv cannot"),
+        (["a"], ["cat", "\ud800"], r"x.csv: class '\ud800' is not UTF-8; rename it"),
+        (["a\n"], ["cat", "dog"], r"x.csv: image 'a\n' begins or ends with a blank, which labels"),
+        (["a\nb"], ["cat", "dog"], r"x.csv: image 'a\nb' holds a line break, which labels.csv"),
+        (["caf\udce9"], ["cat", "dog"], r"x.csv: image 'caf\udce9' is not UTF-8; rename it"),
+    ],
+)
+def test_a_name_that_a_table_would_change_is_refused(tmp_path, names, classes, message):
+    with pytest.raises(InputError) as caught:
+        csv.write(source_of(names, classes, [[1, 0]]), torch.tensor([[1, 1]]), tmp_path / "x.csv")
+    assert message in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_list_of_classes_with_a_bar_is_refused(tmp_path):
+    (tmp_path / "labels.csv").write_text("image,labels\na.png,cat\n")
+    (tmp_path / "classes.txt").write_text("cat\na|b\n")
+    entries = read_entries(tmp_path / "labels.csv")
+    with pytest.raises(InputError, match=r"classes\.txt: class 'a\|b' holds a \|, which separates"):
+        read_classes(tmp_path / "classes.txt", tmp_path / "labels.csv", entries)
+
+
+@given(st.lists(ANY | ODD, min_size=2, max_size=3, unique=True))
+def test_an_npz_is_read_back_the_same_or_refused(classes):
+    with tempfile.TemporaryDirectory() as folder:
+        file, out = Path(folder) / "x.npz", Path(folder) / "again.npz"
+        labels = np.eye(2, len(classes), dtype=np.uint8)
+        np.savez(file, features=np.eye(2), labels=labels, classes=np.array(classes))
+        refusal = refusal_of(lambda: npz.read(file, ReadOptions()))
+        if refusal:
+            assert refusal.startswith(f"{file}: class")
+            return
+        source = npz.read(file, ReadOptions())
+        npz.write(source, 1 - source.given, out)
+        again = npz.read(out, ReadOptions())
+    assert again.classes == source.classes
+    assert [name.rstrip("\0") for name in classes] == source.classes  # NumPy drops these
+    assert torch.equal(again.given, 1 - source.given)
