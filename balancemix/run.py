@@ -88,7 +88,11 @@ class Run(Directory):
     @cached_property
     def plan(self) -> Plan:
         """What was run; a method that is not part of balancemix is not imported."""
-        return Plan.from_tree(self.plan_tree, imports=False)
+        tree = self.plan_tree
+        try:
+            return Plan.from_tree(tree, imports=False)
+        except InputError as error:
+            raise InputError(f"{self.path_of('plan')}: {error}") from error
 
     @property
     def plan_tree(self) -> dict[str, Any]:

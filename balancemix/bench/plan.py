@@ -54,6 +54,8 @@ class Variant:
         if not self.name:
             raise ValueError("name the method, e.g. name = 'bce'")
         self.label = self.label or self.name
+        if not self.slug:
+            raise ValueError(f"label {self.label!r} needs a letter or a digit, to name directories")
         kind = METHODS.get(self.name, Method)
         self.settings = current_settings(kind, self.settings)
         self.on = {text: current_settings(kind, settings) for text, settings in self.on.items()}
@@ -81,6 +83,7 @@ class BenchPlan:
     tables: list[Layout] = field(default_factory=lambda: list[Layout](["paper"]))
     paper: str = ""
     versus_paper: dict[str, str] = field(default_factory=dict)
+    source: str = field(default="bench", init=False, compare=False)  # its file, for messages
 
     def __post_init__(self) -> None:
         if not self.methods:
@@ -115,7 +118,9 @@ class BenchPlan:
 
     def tree(self) -> dict[str, Any]:
         """Return the plan as nested sections."""
-        return dataclasses.asdict(self)
+        sections = dataclasses.asdict(self)
+        del sections["source"]
+        return sections
 
 
 @dataclass(frozen=True)
@@ -155,9 +160,11 @@ def read_bench(name: str, changes: Mapping[str, Any] | None = None) -> BenchPlan
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     try:
-        return dataclasses.replace(plan, **(changes or {}))
+        plan = dataclasses.replace(plan, **(changes or {}))
     except ValueError as error:
         raise InputError(f"{name}: {error}") from error
+    plan.source = str(path)
+    return plan
 
 
 def jobs(plan: BenchPlan, only: Iterable[str] = ()) -> list[Job]:
@@ -232,7 +239,7 @@ def _sections(plan: BenchPlan, variant: Variant, text: str, data: str, seed: int
         tree |= {"method": method if ours else {}, "noise": text, "seed": seed}
         sections = Plan.from_tree(tree).tree()
     except InputError as error:
-        raise InputError(f"bench, {variant.label}: {error}") from error
+        raise InputError(f"{plan.source}, {variant.label}: {error}") from error
     return sections if ours else sections | {"method": method}
 
 

@@ -68,7 +68,7 @@ def show_training(run: Run, experiment: Experiment, metrics: Mapping[str, Any]) 
     if "clean_precision" in chosen:
         out.print(
             f"clean labels: precision {chosen['clean_precision']:.3f}, "
-            f"recall {chosen['clean_recall']:.3f}; re-labelled "
+            f"recall {written(chosen.get('clean_recall'), '.3f')}; re-labelled "
             f"{chosen.get('relabel_proportion', 0):.2%} of all"
             + (f", flips {chosen['flip_accuracy']:.1%} right" if "flip_accuracy" in chosen else "")
         )

@@ -150,6 +150,9 @@ class Noise:
 KINDS = {"none": 0, "mislabel": 1, "flip": 2, "single": 0, "drop": 1}  # and how many rates at most
 
 
+_LETTERS = set("0123456789.eE+- naif")  # of numbers, nan and inf, which have no rate
+
+
 def parse(text: str) -> Noise:
     """Read `none`, `mislabel:0.4`, `flip:0.2`, `flip:0.1,0.3` (positives, negatives) and the like.
 
@@ -173,6 +176,8 @@ def _check_kind(kind: str) -> None:
 
 def _rate(text: str, value: str) -> float:
     try:
+        if not set(value) <= _LETTERS:  # Python also reads 1_0 and a line break
+            raise ValueError
         rate = float(value)
     except ValueError:
         raise InputError(

@@ -23,7 +23,7 @@ from balancemix.errors import InputError, suggest
 from balancemix.labels import noise
 from balancemix.methods import METHODS, BalanceMix, Method
 from balancemix.plan.sections import METHOD, NOISE, SEED, DataPlan, ModelPlan, TrainPlan
-from balancemix.plan.settings import flat, read_into
+from balancemix.plan.settings import flat, is_deep, read_into
 
 # Settings that are gone, at the value that is now the only one: plans of old runs hold them.
 RETIRED = {"relabel_weight": "one"}
@@ -141,8 +141,9 @@ def find_method(name: str) -> type[Method]:
         sys.path.append(os.getcwd())
     try:
         kind = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise InputError(f"--method {name}: cannot be imported ({error})") from error
+    except Exception as error:  # whatever the module raises
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InputError(f"--method {name}: cannot be imported ({reason})") from error
     if not (isinstance(kind, type) and issubclass(kind, Method)):
         raise InputError(f"--method {name}: is not a subclass of balancemix.Method")
     return kind
@@ -157,6 +158,10 @@ def read_tree(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     except ValueError as error:
         raise InputError(f"{path}: not a valid plan ({error})") from error
+    except RecursionError:
+        tree = None
+    if tree is None or is_deep(tree):
+        raise InputError(f"{path}: not a valid plan (its values are nested too deeply)")
     if not isinstance(tree, dict):
         raise InputError(f"{path}: a plan is a table of sections")
     return tree

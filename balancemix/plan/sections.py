@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -47,6 +48,16 @@ class DataPlan:
     difficult: Literal["ignore", "negative"] = ReadOptions.difficult
     workers: int | None = None
 
+    def __post_init__(self) -> None:
+        _check_names(self, "path")
+        _check_least(self, 1, "size")
+        _check_least(self, 0, "feature_noise")
+        _check_shares(self, "feature_dropout")
+        if not 0 < self.holdout < 1:
+            raise ValueError(f"holdout must be between 0 and 1, it is {self.holdout}")
+        if self.workers is not None:
+            _check_least(self, 0, "workers")
+
 
 @dataclass(kw_only=True)
 class ModelPlan:
@@ -64,6 +75,11 @@ class ModelPlan:
     pretrained: bool = True
     hidden: int = HIDDEN
     dropout: float = DROPOUT
+
+    def __post_init__(self) -> None:
+        _check_names(self, "backbone")
+        _check_least(self, 1, "hidden")
+        _check_shares(self, "dropout")
 
 
 @dataclass(kw_only=True)
@@ -96,14 +112,12 @@ class TrainPlan:
     sync_batchnorm: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "accumulate"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, it is {getattr(self, name)}")
+        _check_names(self, "device")
+        _check_least(self, 1, "epochs", "batch_size", "accumulate")
         for name in ("lr", "clip", "weight_decay", "momentum"):
-            if not getattr(self, name) >= 0:
+            if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must not be negative, it is {getattr(self, name)}")
-        if not 0 <= self.ema < 1:
-            raise ValueError(f"ema must be in [0, 1), it is {self.ema}")
+        _check_shares(self, "ema")
 
 
 SECTIONS: dict[str, Any] = {"data": DataPlan, "model": ModelPlan, "train": TrainPlan}
@@ -141,3 +155,21 @@ def help_of(setting: str, what: str = "") -> str:
 def _hint(setting: str) -> Any:
     section, _, key = setting.partition(".")
     return get_type_hints(SECTIONS[section])[key]
+
+
+def _check_least(section: object, least: int, *names: str) -> None:
+    for name in names:
+        if not least <= getattr(section, name) < math.inf:
+            raise ValueError(f"{name} must be at least {least}, it is {getattr(section, name)}")
+
+
+def _check_shares(section: object, *names: str) -> None:
+    for name in names:
+        if not 0 <= getattr(section, name) < 1:
+            raise ValueError(f"{name} must be in [0, 1), it is {getattr(section, name)}")
+
+
+def _check_names(section: object, *names: str) -> None:
+    for name in names:
+        if not getattr(section, name).strip():
+            raise ValueError(f"{name} must not be empty")

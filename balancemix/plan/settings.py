@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import tomllib
 import types
 from collections.abc import Mapping
@@ -11,6 +12,10 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from balancemix.errors import InputError, suggest
 
 T = TypeVar("T")
+
+LARGEST = 2**31  # whole number of a setting, exclusive: larger ones fit no array
+_DEEPEST = 20  # levels of sections and lists; a bench plan has seven
+_SHOWN = 100  # characters of a value in a message
 
 
 def read_into(kind: type[T], given: Mapping[str, Any], where: str = "") -> T:
@@ -45,9 +50,19 @@ def parse_assignment(text: str) -> tuple[list[str], Any]:
         raise InputError(f"--set {text}: write it as section.key=value, e.g. method.alpha=2")
     try:
         parsed = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         parsed = value
+    if is_deep(parsed):
+        raise InputError(f"--set {path.strip()}: its value is nested too deeply")
     return path.strip().split("."), parsed
+
+
+def is_deep(value: Any, levels: int = _DEEPEST) -> bool:
+    """Tell whether sections and lists are nested more deeply than any setting is."""
+    inner = value.values() if isinstance(value, Mapping) else value
+    if not isinstance(value, Mapping | list):
+        return False
+    return levels == 0 or any(is_deep(each, levels - 1) for each in inner)
 
 
 def put(tree: dict[str, Any], path: list[str], value: Any) -> None:
@@ -87,22 +102,22 @@ def _checked(hint: Any, value: Any, name: str) -> Any:
             options = [option for option in options if get_origin(option) is not Literal]
             if isinstance(value, str):
                 expected = f"{_kind(options[0])} or {', '.join(words)}"
-                raise InputError(f"{name} must be {expected}, it is {value!r}")
+                raise InputError(f"{name} must be {expected}, it is {_shown(value)}")
         if len(options) == 1:
             return _checked(options[0], value, name)
     if origin is Literal:
         if value not in get_args(hint):
             choices = [str(choice) for choice in get_args(hint)]
-            raise InputError(f"{name} is {value!r}; {suggest(str(value), choices)}")
+            raise InputError(f"{name} is {_shown(value)}; {suggest(str(value), choices)}")
         return value
     if origin is list:
         if not isinstance(value, list):
-            raise InputError(f"{name} must be a list, it is {value!r}")
+            raise InputError(f"{name} must be a list, it is {_shown(value)}")
         (inner,) = get_args(hint)
         return [_checked(inner, item, f"{name}[{i}]") for i, item in enumerate(value)]
     if origin is dict:
         if not isinstance(value, Mapping):
-            raise InputError(f"{name} is a section, not the value {value!r}")
+            raise InputError(f"{name} is a section, not the value {_shown(value)}")
         _, inner = get_args(hint)
         return {key: _checked(inner, item, f"{name}.{key}") for key, item in value.items()}
     if hint is Any:
@@ -111,13 +126,17 @@ def _checked(hint: Any, value: Any, name: str) -> Any:
         if isinstance(value, hint):
             return value
         if not isinstance(value, Mapping):
-            raise InputError(f"{name} is a section, not the value {value!r}")
+            raise InputError(f"{name} is a section, not the value {_shown(value)}")
         return read_into(hint, value, name + ".")
+    if type(value) is int and hint in (int, float) and abs(value) >= LARGEST:
+        raise InputError(f"{name} must be less than 2³¹, it is {_shown(value)}")
     if hint is float and type(value) is int:
         return float(value)
     # bool is an int to Python, but `epochs = true` is a mistake.
     if not isinstance(hint, type) or type(value) is not hint:
-        raise InputError(f"{name} must be {_kind(hint)}, it is {value!r}")
+        raise InputError(f"{name} must be {_kind(hint)}, it is {_shown(value)}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"{name} must be a finite number, it is {value}")
     return value
 
 
@@ -126,3 +145,12 @@ def _kind(hint: Any) -> str:
     kinds = {"int": "a whole number", "float": "a number", "bool": "true or false"}
     name = getattr(hint, "__name__", str(hint))
     return kinds.get(name, name)
+
+
+def _shown(value: Any) -> str:
+    """Write a value for a message, a long one shortened."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes out no number of more than 4,300 digits
+        return "a number of thousands of digits"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
