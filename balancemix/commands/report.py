@@ -39,16 +39,16 @@ def run(arguments: argparse.Namespace) -> None:
     """Read the run or bench, and write its page."""
     from balancemix.errors import InputError, printable
     from balancemix.files import write_text
-    from balancemix.manifest import Outputs
     from balancemix.run import Run
 
-    folder, out = arguments.directory, arguments.out or Run(arguments.directory).path_of("report")
+    folder = arguments.directory
+    run_ = Run(folder)  # or a bench; both know what was written there for people
+    out = arguments.out or run_.path_of("report")
     if not folder.is_dir():
         raise InputError(f"{folder}: is not a directory; name one that `train` or `bench` wrote")
     if out.is_dir():
         raise InputError(f"--out {out}: is a directory; name the page to write, e.g. report.html")
-    outputs = Outputs(out.parent)
-    outputs.check_output(out, force=arguments.force)
+    run_.check_output(out, force=arguments.force)
     if (folder / "bench.json").is_file():
         from balancemix.report import bench_page
 
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
 
         page = run_page.make_page(Summary(Run.open(folder)))
     write_text(out, page.render())
-    outputs.remember(out)
+    run_.outputs.remember(out)
     if arguments.figures is not None:
         page.save_figures(arguments.figures, force=arguments.force)
     print(printable(str(out)))
