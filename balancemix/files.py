@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -28,6 +29,8 @@ def check_output(path: Path, *, inputs: Iterable[Path] = (), force: bool = False
     """
     if str(path) in ("", "."):
         raise InputError("--out names no file; name one")
+    if "\0" in str(path):
+        raise InputError(f"{str(path)!r}: holds a NUL, which no name of a file can; name another")
     if path.is_dir():
         raise InputError(f"{path}: is a directory; name a file")
     for source in inputs:
@@ -91,10 +94,13 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 def to_json(content: object, *, indent: int | None = None, ensure_ascii: bool = True) -> str:
     """Write JSON that every program reads: a number that is not finite is null.
 
+    Names of files that are not UTF-8 are escaped, and read back the same.
+
     >>> to_json({"AP": [0.5, float("nan")]})
     '{"AP": [0.5, null]}'
     """
-    return json.dumps(_finite(content), indent=indent, ensure_ascii=ensure_ascii, allow_nan=False)
+    text = json.dumps(_finite(content), indent=indent, ensure_ascii=ensure_ascii, allow_nan=False)
+    return re.sub("[\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def with_nan(scores: Mapping[str, Any]) -> dict[str, Any]:

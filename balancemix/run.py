@@ -248,11 +248,12 @@ class Run(Directory):
 
     def load_model(self) -> dict[str, Tensor]:
         """Load the weights."""
-        from safetensors.torch import load_file
+        from safetensors.torch import load
 
         path = self._existing("model")
         try:
-            weights: dict[str, Tensor] = load_file(path)
+            # Of bytes, since safetensors opens no path that is not UTF-8.
+            weights: dict[str, Tensor] = load(path.read_bytes())
         except Exception as error:  # safetensors has its own, and torch's for unknown types
             raise DamagedFile(f"{path}: cannot be read; {RESUME}") from error
         return weights

@@ -58,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Embed."""
+    from balancemix.errors import printable
     from balancemix.training.embed import embed_data
 
     backbone = arguments.backbone
@@ -80,4 +81,5 @@ def run(arguments: argparse.Namespace) -> None:
         force=arguments.force,
     )
     features = " × ".join(f"{side:,}" for side in shape[1:])
-    print(f"{out}: {shape[0]:,} images and {arguments.views} views of each, {features} features")
+    counts = f"{shape[0]:,} images and {arguments.views} views of each, {features} features"
+    print(f"{printable(str(out))}: {counts}")

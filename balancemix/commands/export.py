@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write the corrected labels."""
     from balancemix.auditing.export import export
+    from balancemix.errors import printable
     from balancemix.run import Run
 
     run_ = Run.open(arguments.run_directory)
@@ -37,7 +38,7 @@ def run(arguments: argparse.Namespace) -> None:
     run_.check_output(out, force=arguments.force, inputs=[Path(run_.plan.data.path)])
     done = export(run_, out, arguments.above)
     run_.outputs.remember(out)
-    print(f"{out}: {done.rows:,} rows, {done.changed:,} labels changed")
+    print(f"{printable(str(out))}: {done.rows:,} rows, {done.changed:,} labels changed")
     if done.left:
         print(
             f"{done.left:,} findings were left out: their labels have changed since the training",

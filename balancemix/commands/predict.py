@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Predict and write."""
     from balancemix.data import ReadOptions, load_inputs
+    from balancemix.errors import printable
     from balancemix.progress import progress
     from balancemix.run import Run
     from balancemix.training.experiment import trained_model, view_of
@@ -45,4 +46,4 @@ def run(arguments: argparse.Namespace) -> None:
     with progress("predict", len(rows)) as show:
         confidence = predict(trained_model(run_, rows), rows.plain, advance=show.advance)
     write_predictions(arguments.out, rows.names, classes, confidence, arguments.above)
-    print(f"{arguments.out}: {len(rows):,} rows, {len(classes)} classes")
+    print(f"{printable(str(arguments.out))}: {len(rows):,} rows, {len(classes)} classes")

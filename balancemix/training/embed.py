@@ -27,7 +27,7 @@ from balancemix.data.images import ImageRows
 from balancemix.data.loading import Loader, workers_for
 from balancemix.data.rows import batch_seed
 from balancemix.errors import InputError
-from balancemix.files import locked
+from balancemix.files import check_output, locked
 from balancemix.models.backbones import input_size, normalisation
 from balancemix.models.classifier import build_embedder
 from balancemix.models.fold import folded
@@ -95,10 +95,15 @@ def embed(
             "the backbone has tokens, not a map: leave --map out, or choose another one"
         )
     made = {**(about or {}), "size": rows.size, "views": views, "seed": seed}
-    names = hashlib.blake2b("\n".join(rows.names).encode(), digest_size=8).hexdigest()
+    names = hashlib.blake2b(
+        "\n".join(rows.names).encode("utf-8", "surrogateescape"), digest_size=8
+    ).hexdigest()
     about = {**made, "rows": len(rows), "names": names}
-    partial = PartialArray(partial_file(out), about, (len(rows), 1 + views, *shape), np.float16)
-    with locked(partial.path, WRITING):
+    path = partial_file(out)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()  # to be locked before anything is written to it
+    with locked(path, WRITING):
+        partial = PartialArray(path, about, (len(rows), 1 + views, *shape), np.float16)
         done = partial.done
         if done < len(rows):
             done = done // batch_size * batch_size
@@ -119,7 +124,7 @@ def embed(
         array = partial.array()
         features = {"features": array[:, 0], **({"views": array[:, 1:]} if views else {})}
         write_stored(out, {**features, **_labels(rows, split), "made": np.array(json.dumps(made))})
-    remove(partial.path)
+    remove(path)
     return (len(rows), *shape)
 
 
@@ -148,8 +153,7 @@ def embed_data(
     """
     if out.suffix != ".npz":
         raise InputError(f"--out {out}: must end in .npz")
-    if out.exists() and not note_of(partial_file(out)).exists() and not force:
-        raise InputError(f"{out}: already exists; pass --force to replace it")
+    check_output(out, force=force or note_of(partial_file(out)).exists())
     if limit is not None and limit < 1:
         raise InputError(f"--limit {limit}: must be at least 1")
     check_device(device)

@@ -37,7 +37,7 @@ class PartialArray:
     ) -> None:
         self.path, self.done, self.noted = path, 0, time.monotonic()
         self.about = {**about, "shape": list(shape), "type": np.dtype(dtype).name}
-        if path.exists() and note_of(path).exists():
+        if path.exists() and path.stat().st_size and note_of(path).exists():
             self.done = self._read_note()
         else:
             path.parent.mkdir(parents=True, exist_ok=True)

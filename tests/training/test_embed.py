@@ -11,6 +11,7 @@ from balancemix.cli import main
 from balancemix.data import View, load, read_images
 from balancemix.data.features import FeatureRows, channel_statistics
 from balancemix.errors import InputError
+from balancemix.files import locked
 from balancemix.models.backbones import normalisation
 from balancemix.models.classifier import build_embedder, build_model
 from balancemix.plan.plan import Plan
@@ -112,6 +113,17 @@ def test_two_at_once_do_not_write_to_one_file(photos, embedded, tmp_path, monkey
     assert refused == [2, 2]
     assert "another process is writing to it; wait for it" in capsys.readouterr().err
     assert out.read_bytes() == embedded.read_bytes()
+
+
+def test_of_two_first_starts_the_second_leaves_the_rows_of_the_first(photos, tmp_path, capsys):
+    pytest.importorskip("fcntl")
+    rows = tmp_path / ".x.npz.npy"
+    rows.write_bytes(b"being written, and without a note so far")
+    with locked(rows, "writing to it"):
+        assert main(["embed", str(photos), "--out", str(tmp_path / "x.npz"), *TRY]) == 2
+    assert "another process is writing to it; wait for it" in capsys.readouterr().err
+    assert rows.read_bytes() == b"being written, and without a note so far"
+    assert list(tmp_path.iterdir()) == [rows]
 
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")

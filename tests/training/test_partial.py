@@ -75,6 +75,10 @@ def test_rows_without_a_note_or_a_note_without_rows_count_for_nothing(tmp_path):
         assert opened(path).done == 0
         assert not opened(path).array().any() or lost == path
         remove(path)
+    opened(path)
+    path.write_bytes(b"")  # made only to be locked
+    assert opened(path).done == 0
+    assert opened(path).array().shape == ROWS.shape
 
 
 SCRIPT = """

@@ -73,11 +73,12 @@ def write(source: Source, given: Tensor, out: Path) -> None:
 
     Data of another format becomes image,labels[,split]. Rows that were left out stay out.
     """
+    remedy = "rename it" if source.features is None else "rename it, or write an .npz"
+    _check_names(out, source.names, source.classes, remedy)
     if not isinstance(source.origin, bytes):
         columns = {} if source.split is None else {"split": source.split}
         write_table(out, source.names, given, source.classes, columns)
         return
-    _check_names(out, source.names, source.classes)
     changed = (given != source.given).any(1).tolist()
     labels = label_cells(given, source.classes)
     place = {name: i for i, name in enumerate(source.names)}
@@ -114,7 +115,9 @@ def write_table(
     write_csv(out, ("image", "labels", *columns), lines)
 
 
-def _check_names(out: Path, names: Sequence[str], classes: Sequence[str]) -> None:
+def _check_names(
+    out: Path, names: Sequence[str], classes: Sequence[str], remedy: str = "rename it"
+) -> None:
     """Refuse names that would be other ones when they are read again."""
     for what, given, mark in (("image", names, None), ("class", classes, SEPARATOR)):
         for name in given:
@@ -122,9 +125,7 @@ def _check_names(out: Path, names: Sequence[str], classes: Sequence[str]) -> Non
             check_text(where, name)
             lost = _lost(name, mark)
             if lost is not None:
-                raise InputError(
-                    f"{where} {name!r} {lost}, which labels.csv cannot keep; rename it"
-                )
+                raise InputError(f"{where} {name!r} {lost}, which labels.csv cannot keep; {remedy}")
 
 
 def _lost(name: str, mark: str | None) -> str | None:
