@@ -199,7 +199,8 @@ def _name(paths: Sequence[Path], size: int) -> str:
     versions = f"{LAYOUT} {PIL.__version__}".encode()
     content = b"\0".join([versions, *(os.fsencode(path.resolve()) for path in paths)])
     digest = hashlib.blake2b(content, digest_size=8).hexdigest()
-    return f"{paths[0].parent.name if paths else 'empty'}-{size}-{digest}"
+    folder = paths[0].parent.name if paths else "empty"
+    return f"{folder[:50]}-{size}-{digest}"  # a name may have 255 bytes
 
 
 def available_memory() -> int:

@@ -27,6 +27,16 @@ def test_a_kept_image_gives_the_same_bits(photos, tmp_path, kind, views):
         assert same(batches(kept, views), expected)
 
 
+def test_images_of_a_folder_with_a_long_name_are_kept(tmp_path):
+    folder = tmp_path / ("é" * 125)
+    folder.mkdir()
+    Image.new("RGB", (4, 4)).save(folder / "a.png")
+    rows = ImageRows([folder / "a.png"], torch.tensor([[1, 0]]), CLASSES, view=View(size=8))
+    kept = rows.cached("disk", tmp_path / "kept")
+    assert torch.equal(single(kept[0][0]), single(rows[0][0]))
+    assert len(list((tmp_path / "kept").iterdir())) == 1
+
+
 @pytest.mark.parametrize(("kind", "times"), [("memory", 1), ("disk", 1), ("off", 2)])
 def test_files_are_decoded_once(photos, tmp_path, kind, times, decoded):
     kept = photos.cached(kind, tmp_path / "kept")

@@ -72,7 +72,7 @@ def _damage_array(members: dict[str, Any], draw: Draw) -> dict[str, Any]:
         try:
             with np.errstate(all="ignore"):
                 return members | {name: array.astype(draw.pick(KINDS))}
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError):
             return members
     if kind == 5:
         return members | {name: np.asfortranarray(array)}

@@ -11,10 +11,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from balancemix.data import ReadOptions
-from balancemix.data.formats import csv, npz
+from balancemix.data.formats import csv, npz, voc
 from balancemix.data.formats.csv import read_classes, read_entries
 from balancemix.data.source import Source
 from balancemix.errors import InputError
+from tests.data.formats.test_voc import make as make_voc
 
 ANY = st.text(st.characters(exclude_categories=()), max_size=6)
 ODD = st.text(
@@ -88,6 +89,24 @@ def test_a_list_of_classes_with_a_bar_is_refused(tmp_path):
     entries = read_entries(tmp_path / "labels.csv")
     with pytest.raises(InputError, match=r"classes\.txt: class 'a\|b' holds a \|, which separates"):
         read_classes(tmp_path / "classes.txt", tmp_path / "labels.csv", entries)
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "x" * 300 + "/a.png", "a\0b.png", "é" * 200])
+def test_an_image_with_a_name_that_no_file_can_have_is_missing(tmp_path, name):
+    (tmp_path / "labels.csv").write_text(f"image,labels\n{name},cat\nb,dog\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"labels\.csv: 2 of 2 images cannot be read: .*missing"):
+        csv.read(tmp_path, ReadOptions())
+
+
+def test_a_class_of_voc_that_is_not_utf8_is_refused(tmp_path):
+    make_voc(tmp_path, "2007")
+    try:
+        for file in tmp_path.rglob("aeroplane_*.txt"):
+            file.rename(file.with_name(file.name.replace("aero", os.fsdecode(b"\xe9"))))
+    except OSError:
+        pytest.skip("this file system has only names in UTF-8")
+    with pytest.raises(InputError, match=r"class '\\udce9plane' is not UTF-8; rename it"):
+        voc.read(tmp_path, ReadOptions())
 
 
 @given(st.lists(ANY | ODD, min_size=2, max_size=3, unique=True))

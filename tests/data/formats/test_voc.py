@@ -188,7 +188,7 @@ def test_training_and_evaluation_leave_difficult_objects_out(tmp_path, capsys, m
         assert arrays["truth"].dtype == np.uint8
     # The one aeroplane ranks below an image in which it is only a difficult object.
     logits = torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [2.0, 1.0, 0.0]])
-    monkeypatch.setattr("balancemix.training.predict.predict_logits", lambda *_, **__: logits)
+    monkeypatch.setattr("balancemix.training.evaluate.predict_logits", lambda *_, **__: logits)
     assert main(["evaluate", str(tmp_path / "run"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["mAP"] == 100
     monkeypatch.undo()
