@@ -23,7 +23,8 @@ checksums are in `.outputs.json`, by which the edits of a person are noticed.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +54,6 @@ FILES = {
 OUTPUTS = ("findings", "corrected", "report")  # by later commands, for people
 OLD_NAMES = {"table": "labels.npz", "per_class": "classes.json"}  # read, never written
 
-RESUME = "`train --resume` writes it again"
-
 
 class Directory:
     """The files of one run."""
@@ -64,6 +63,26 @@ class Directory:
         self.manifest = Manifest(path)
         self.outputs = Outputs(path)
         self._intact: set[str] = set()  # files whose checksums were compared
+
+    @property
+    def resumes(self) -> str:
+        """The command that continues the run, for messages of any command."""
+        return f"`balancemix train --resume --out {self.path}`"
+
+    @property
+    def start_over(self) -> str:
+        """What to do if that cannot continue it."""
+        return "`balancemix train` with --force starts over"
+
+    def remedy(self, name: str) -> str:
+        """What to do about a damaged file."""
+        if name == "data":
+            return "delete it to resume without comparing the data"
+        return self.start_over if name == "plan" else f"{self.resumes} writes it again"
+
+    def damaged(self, name: str, problem: str) -> DamagedFile:
+        """Word a problem with a file that training writes."""
+        return DamagedFile(f"{self._find(name)}: {problem}; {self.remedy(name)}")
 
     def path_of(self, name: str) -> Path:
         """Return the path of a file, by its short name in `FILES`."""
@@ -127,13 +146,11 @@ class Directory:
 
     def read_json(self, name: str) -> dict[str, Any]:
         """Read one of the run's JSON files."""
-        path = self._existing(name)
-        return _parse(_text(path), path)
+        return self._parse(self._text(name), name)
 
     def read_lines(self, name: str) -> list[dict[str, Any]]:
         """Read one of the run's files of JSON lines."""
-        path = self._existing(name)
-        return [_parse(line, path) for line in _text(path).splitlines()]
+        return [self._parse(line, name) for line in self._text(name).splitlines()]
 
     def write_arrays(self, name: str, arrays: Mapping[str, Any]) -> None:
         """Write one of the run's .npz files."""
@@ -143,10 +160,18 @@ class Directory:
         """Read one of the run's .npz files."""
         path = self._existing(name)
         try:
-            with np.load(path, allow_pickle=False) as arrays:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 return dict(arrays)
         except Exception as error:  # zip, zlib and NumPy's header parser each raise their own
-            raise DamagedFile(f"{path}: cannot be read; {RESUME}") from error
+            raise self.damaged(name, "cannot be read") from error
+
+    @contextmanager
+    def _checking(self, name: str) -> Iterator[None]:
+        """Name the file if what was read from it is found wrong."""
+        try:
+            yield
+        except ValueError as error:
+            raise self.damaged(name, str(error)) from error
 
     def _write(self, name: str, save: Callable[[Path], object], keep: str | None = None) -> None:
         self.manifest.write(FILES[name], save, keep)
@@ -161,28 +186,24 @@ class Directory:
         path = self._find(name)
         if not path.is_file():
             raise InputError(
-                f"{path}: not found; is the run unfinished? `train --resume` finishes it"
+                f"{path}: not found; is the run unfinished? {self.resumes} finishes it"
             )
         if name not in OUTPUTS and path.name not in self._intact:
-            self.manifest.check(
-                path.name, "pass --force to start over" if name == "plan" else RESUME
-            )
+            self.manifest.check(path.name, self.remedy(name))
             self._intact.add(path.name)
         return path
 
+    def _text(self, name: str) -> str:
+        try:
+            return self._existing(name).read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise self.damaged(name, "cannot be read (not UTF-8)") from error
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise DamagedFile(f"{path}: cannot be read (not UTF-8); {RESUME}") from error
-
-
-def _parse(text: str, path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError):
-        content = None
-    if not isinstance(content, dict):
-        raise DamagedFile(f"{path}: cannot be read; {RESUME}")
-    return content
+    def _parse(self, text: str, name: str) -> dict[str, Any]:
+        try:
+            content = json.loads(text)
+        except (ValueError, RecursionError):
+            content = None
+        if not isinstance(content, dict):
+            raise self.damaged(name, "cannot be read")
+        return content

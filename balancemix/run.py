@@ -11,21 +11,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from balancemix import files, processes
+from balancemix.data.fingerprint import check_fingerprint
 from balancemix.data.rows import Rows
-from balancemix.directory import FILES, RESUME, Directory
+from balancemix.directory import FILES, Directory
 from balancemix.errors import DamagedFile, InputError, listing
-from balancemix.labels.table import Labels, Status
+from balancemix.evaluation.recorded import check_log, check_metrics, check_rates, class_scores
+from balancemix.labels.stored import Stored, read_labels, read_stored
+from balancemix.labels.table import Labels
 from balancemix.methods import Method
 from balancemix.plan.plan import Plan, read_tree
 
 VERSION = 2  # of label table and checkpoint; the first did not say so
-# The first version's codes of status: clean, re-labelled, ambiguous.
-_RELABELLED, _AMBIGUOUS = 1, 2
 
 Log = list[dict[str, Any]]
 
@@ -102,49 +102,80 @@ class Run(Directory):
     @property
     def log(self) -> Log:
         """The lines logged so far; a score that is not defined is NaN."""
-        return [files.with_nan(line) for line in self.read_lines("log")] if self.has("log") else []
+        lines = self.read_lines("log") if self.has("log") else []
+        log = [files.with_nan(line) for line in lines]
+        with self._checking("log"):
+            check_log(log)
+        return log
 
     @property
     def metrics(self) -> dict[str, Any]:
         """Last and best scores; one that is not defined is NaN."""
-        return files.with_nan(self.read_json("metrics"))
+        metrics = files.with_nan(self.read_json("metrics"))
+        with self._checking("metrics"):
+            check_metrics(metrics)
+        return metrics
 
-    @cached_property
+    @property
+    def noise(self) -> dict[str, Any]:
+        """The noise that was added and its measured rates; empty if there was none."""
+        facts = self.read_json("noise") if self.has("noise") else {}
+        with self._checking("noise"):
+            check_rates(facts)
+        return facts
+
+    @property
+    def class_ap(self) -> list[float] | None:
+        """The last AP of each class in percent, NaN where it has none; None in older runs."""
+        if not self.has("per_class"):
+            return None
+        facts = self.read_json("per_class")
+        with self._checking("per_class"):
+            return class_scores(facts, len(self.classes))
+
+    @property
     def table(self) -> Labels:
-        """The label table, N×K; tables of older runs in today's codes of status."""
-        arrays = self._arrays
-        if "version" not in arrays:
-            old, target, weight = arrays["status"], arrays["target"], arrays["weight"]
-            relabelled = np.where(target > 0.5, Status.PRESENT, Status.ABSENT)
-            doubted = np.where(weight > 0, Status.AMBIGUOUS, Status.IGNORED)
-            status = np.where(old == _RELABELLED, relabelled, Status.CLEAN)
-            status = np.where(old == _AMBIGUOUS, doubted, status).astype(np.uint8)
-            arrays = {**arrays, "status": status}
-        return Labels(*(torch.from_numpy(arrays[name]) for name in Labels._fields))
+        """The label table, N×K."""
+        return self._stored.labels
 
     @property
     def confidence(self) -> Tensor:
         """The model's N×K confidence on the training rows."""
-        return torch.from_numpy(self._arrays["confidence"])
+        return self._stored.confidence
 
     @property
     def names(self) -> list[str]:
         """The names of the training rows."""
-        return list(self._arrays["names"].tolist())
+        return self._stored.names
 
     @property
     def classes(self) -> list[str]:
         """The names of the classes."""
-        return list(self._arrays["classes"].tolist())
+        return self._stored.classes
 
     @cached_property
     def truth(self) -> Tensor | None:
         """The N×K labels before noise, if they are known."""
-        return torch.from_numpy(self.read_arrays("truth")["truth"]) if self.has("truth") else None
+        if not self.has("truth"):
+            return None
+        arrays, shape = self.read_arrays("truth"), tuple(self.table.given.shape)
+        with self._checking("truth"):
+            return read_labels(arrays, "truth", shape)
+
+    @cached_property
+    def _stored(self) -> Stored:
+        arrays = self.read_arrays("table")
+        with self._checking("table"):
+            return read_stored(arrays)
 
     def known_rows(self) -> bytes | None:
         """Read the file with the fingerprint of the rows that the run was started with."""
-        return self._existing("data").read_bytes() if self.has("data") else None
+        if not self.has("data"):
+            return None
+        arrays = self.read_arrays("data")
+        with self._checking("data"):
+            check_fingerprint(arrays)
+        return self._existing("data").read_bytes()
 
     def held(self) -> AbstractContextManager[None]:
         """Keep other processes from training in this directory."""
@@ -200,7 +231,7 @@ class Run(Directory):
         try:
             state = unpack(content)
         except Exception as error:  # a damaged file fails in zip, in pickle or in torch
-            raise DamagedFile(f"{path}: cannot be read; pass --force to start over") from error
+            raise DamagedFile(f"{path}: cannot be read; {self.start_over}") from error
         if state.get("version") != VERSION or "log" not in state:
             raise self._other_version()
         log: Log = json.loads(state["log"])
@@ -217,7 +248,7 @@ class Run(Directory):
             state = "is damaged" if last.is_file() else "is missing"
             warnings.warn(f"{last}: {state}; resuming from the one before", stacklevel=4)
             return previous
-        raise DamagedFile(f"{last}: is damaged; pass --force to start over")
+        raise DamagedFile(f"{last}: is damaged; {self.start_over}")
 
     def save_result(
         self,
@@ -255,16 +286,12 @@ class Run(Directory):
             # Of bytes, since safetensors opens no path that is not UTF-8.
             weights: dict[str, Tensor] = load(path.read_bytes())
         except Exception as error:  # safetensors has its own, and torch's for unknown types
-            raise DamagedFile(f"{path}: cannot be read; {RESUME}") from error
+            raise self.damaged("model", "cannot be read") from error
         return weights
 
     def _other_version(self) -> InputError:
         path = self.path_of("checkpoint")
         return InputError(f"{path}: is of another version of balancemix; start over with --force")
-
-    @cached_property
-    def _arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        return self.read_arrays("table")
 
 
 def unpack(content: bytes) -> dict[str, Any]:

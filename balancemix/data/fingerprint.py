@@ -25,6 +25,7 @@ from balancemix.errors import InputError, listing
 Array = npt.NDArray[Any]
 
 MOST_BYTES = 2**31  # of features that are read for their checksums; of more, every n-th row
+KINDS = {"names": "U", "classes": "U", "given": "iu", "marks": "u", "dates": "i"}  # NumPy's
 REMEDY = "put the data back as it was, or start over with --force"
 
 
@@ -38,6 +39,19 @@ def fingerprint(rows: Rows) -> dict[str, Array]:
         "marks": marks,
         "dates": dates,
     }
+
+
+def check_fingerprint(arrays: Mapping[str, Array]) -> None:
+    """Refuse arrays of a file that are not the fingerprints of training and test rows."""
+    for split in ("train", "test"):
+        kept = {name: arrays.get(f"{split}_{name}") for name in KINDS}
+        for name, array in kept.items():
+            if array is None or array.dtype.kind not in KINDS[name]:
+                raise ValueError(f"it does not hold the {name} of the {split} rows")
+        shapes = [array.shape for array in kept.values() if array is not None]
+        rows, columns = shapes[0], shapes[1]
+        if len(rows) != 1 or len(columns) != 1 or shapes[2:] != [rows + columns, rows, rows]:
+            raise ValueError(f"its facts of the {split} rows do not belong together")
 
 
 def matched(rows: Rows, kept: Mapping[str, Array], where: str | Path) -> Rows:

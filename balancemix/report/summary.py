@@ -24,7 +24,9 @@ class Summary:
 
     def __init__(self, run: Run) -> None:
         self.run, self.plan, self.log, self.metrics = run, run.plan, run.log, run.metrics
-        self.noise: dict[str, Any] = run.read_json("noise") if run.has("noise") else {}
+        if not self.log:
+            raise run.damaged("log", "holds no epochs")
+        self.noise = run.noise
         self.classes, self.names = run.classes, run.names
         self.given, self.truth = run.table.given, run.truth
         self.confidence, self.clean = run.confidence.float(), run.table.clean.float()
@@ -51,9 +53,8 @@ class Summary:
 
         Older runs without a per-class file only have their confidence on the training rows.
         """
-        if self.run.has("per_class"):
-            facts = self.run.read_json("per_class")["classes"]
-            each = [float("nan") if fact["AP"] is None else fact["AP"] for fact in facts]
+        each = self.run.class_ap
+        if each is not None:
             return torch.tensor(each, dtype=torch.float64), "test rows"
         known = self.given if self.truth is None else self.truth
         return 100 * average_precision(self.confidence, known), "training rows"

@@ -129,7 +129,8 @@ def test_advice_on_a_damaged_run_is_what_a_bench_can_do(whole, tmp_path, capsys)
         assert said.rstrip().endswith(f"delete {run} and repeat the bench to train it again")
         assert "--force" not in said
     (run / "metrics.json").unlink()
-    (run / "checkpoint.pt").write_text("x")
+    for name in ("checkpoint.pt", "checkpoint.previous.pt"):
+        (run / name).write_text("x")
     assert main(call) == 1
     said = capsys.readouterr().err
     assert f"delete {run} and repeat the bench to train it again" in said

@@ -9,8 +9,8 @@ from tests.bench.plans import PLAN
 
 def test_a_wrong_setting_of_a_row_names_the_file_and_the_row(tmp_path):
     plan = tmp_path / "mine.toml"
-    plan.write_text(PLAN + "settings = { alhpa = 2 }\n")
-    with pytest.raises(InputError, match=r"mine\.toml, .*: unknown setting method\.alhpa"):
+    plan.write_text(PLAN.replace("warmup", "wramup"))
+    with pytest.raises(InputError, match=r"mine\.toml, .*: unknown setting method\.wramup"):
         jobs(read_bench(str(plan), {"data": ["digits"]}))
 
 
