@@ -145,8 +145,6 @@ def audit(
     if not 0 <= above <= 1:  # NaN neither
         raise InputError(f"above must be between 0 and 1, it is {above}")
     check_confidence(given, confidence)
-    if not 0 <= above <= 1:
-        raise InputError(f"above must be between 0 and 1, it is {above}")
     if clean is None:
         clean = clean_probability(given, confidence)
     elif clean.shape != given.shape or not bool(((clean >= 0) & (clean <= 1)).all()):
