@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from balancemix.errors import InputError
+from balancemix.errors import InputError, listing
 
 _NAME_BYTES = 240  # of a draft's name: file systems allow 255, a draft's dot and ending take some
 
@@ -38,6 +38,19 @@ def check_output(path: Path, *, inputs: Iterable[Path] = (), force: bool = False
             raise InputError(f"{path}: is part of what this command reads; write to another file")
     if path.is_file() and not force:
         raise InputError(f"{path}: already exists; pass --force to replace it")
+
+
+def check_folder(path: Path, ours: Iterable[str], what: str) -> None:
+    """Refuse a directory that holds files and folders of other names than `what` writes."""
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path}: is a file; --out must name a directory")
+    names = {file.name for file in path.iterdir()} if path.exists() else set()
+    foreign = sorted(name for name in names - set(ours) if not name.startswith("."))
+    if foreign:
+        raise InputError(
+            f"{path}: holds other files ({listing(foreign, 3)}); {what} needs a new or empty "
+            "directory"
+        )
 
 
 def _is_part(path: Path, source: Path) -> bool:

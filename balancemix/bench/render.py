@@ -9,8 +9,9 @@ from rich.text import Text
 
 from balancemix.bench.scores import GROUPS
 from balancemix.bench.table import Mark, Table
-from balancemix.errors import printable
+from balancemix.errors import InputError, listing, printable
 from balancemix.files import write_csv, write_text
+from balancemix.manifest import Outputs
 
 SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
@@ -24,12 +25,25 @@ SCREEN: dict[Mark, str] = {"": "", "best": "bold", "second": "underline"}
 
 
 def write_tables(folder: Path, tables: Iterable[Table]) -> None:
-    """Write each table in every form."""
+    """Write each table in every form, but over none that a person edited."""
+    check_tables(folder)
+    outputs = Outputs(folder)
     for table in tables:
         write_text(folder / f"{table.name}.md", markdown(table))
         write_text(folder / f"{table.name}.tex", latex(table))
         header, *rows = csv_rows(table)
         write_csv(folder / f"{table.name}.csv", header, rows)
+        for form in ("md", "tex", "csv"):
+            outputs.remember(folder / f"{table.name}.{form}")
+
+
+def check_tables(folder: Path) -> None:
+    """Refuse to write the tables again if a person edited one."""
+    if edited := Outputs(folder).edited():
+        raise InputError(
+            f"{folder}: edited since the bench wrote them: {listing(edited, 3)}; move them away "
+            "and repeat the command"
+        )
 
 
 def markdown(table: Table) -> str:

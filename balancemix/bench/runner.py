@@ -8,9 +8,10 @@ from typing import Any
 from balancemix.bench.plan import BenchPlan, Job, read_bench
 from balancemix.bench.pool import Task, train_all
 from balancemix.bench.progress import BenchProgress
+from balancemix.bench.render import check_tables
 from balancemix.data import BUILT_IN
 from balancemix.errors import InputError
-from balancemix.files import write_json
+from balancemix.files import check_folder, write_json
 from balancemix.progress import progress
 from balancemix.run import Run
 
@@ -22,6 +23,13 @@ def check_data(plan: BenchPlan) -> None:
     for path in plan.data:
         if path not in BUILT_IN and not Path(path).expanduser().exists():
             raise InputError(f"data {path!r}: not found; name it with --data")
+
+
+def check_out(out: Path) -> None:
+    """Refuse a directory that holds other files and is not a bench."""
+    if not (out / "bench.json").is_file():
+        check_folder(out, ("runs", "tables", "failures"), "a bench")
+    check_tables(out / "tables")
 
 
 def remember(out: Path, plan: BenchPlan) -> None:

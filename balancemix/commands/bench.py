@@ -74,7 +74,7 @@ def compare(arguments: argparse.Namespace) -> int:
     from balancemix.bench.layouts import make_tables
     from balancemix.bench.plan import distinct, jobs
     from balancemix.bench.render import terminal, write_tables
-    from balancemix.bench.runner import check_data, remember, train_missing
+    from balancemix.bench.runner import check_data, check_out, remember, train_missing
     from balancemix.bench.scores import read_results
     from balancemix.commands.show import console
     from balancemix.errors import InputError, printable
@@ -83,6 +83,7 @@ def compare(arguments: argparse.Namespace) -> int:
     out = directory(arguments)
     if arguments.jobs is not None and arguments.jobs < 1:
         raise InputError(f"--jobs must be at least 1, it is {arguments.jobs}")
+    check_out(out)
     chosen = distinct(jobs(plan, arguments.only.split(",") if arguments.only else []))
     if not arguments.tables:
         check_data(plan)

@@ -31,15 +31,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Train both, write the page, print the table."""
     from balancemix.commands.show import console, make_table, scores
-    from balancemix.files import to_json, write_text
+    from balancemix.errors import InputError
+    from balancemix.files import check_folder, to_json, write_text
     from balancemix.manifest import Outputs
     from balancemix.plan.plan import Plan
     from balancemix.progress import progress
     from balancemix.report import gallery
     from balancemix.report.summary import Summary
+    from balancemix.run import Run
     from balancemix.training.experiment import train_plan
 
     page, outputs = arguments.out / "index.html", Outputs(arguments.out)
+    check_folder(arguments.out, (page.name, *METHODS), "the demo")
+    for name in METHODS:
+        old = Run(arguments.out / name)
+        foreign = old.has("plan") and (old.plan.data.path, old.plan.noise) != ("digits", NOISE)
+        if foreign and not arguments.force:
+            raise InputError(f"{old.path}: holds a run that is not the demo's; use another --out")
     outputs.check_output(page, force=arguments.force)
     summaries = {}
     for name in METHODS:
