@@ -56,7 +56,7 @@ def find(bug: Planted, plant: bool = True) -> set[str]:
             text=True,
         )
         if done.returncode not in (0, 1) or not state.exists():
-            return {f"the torture itself ended with {done.returncode}: {done.stderr[-300:]}"}
+            raise RuntimeError(f"the torture ended with {done.returncode}: {done.stderr[-300:]}")
         return {line.rpartition(" (case")[0] for line in figures.failures(Notebook(state).results)}
 
 

@@ -38,7 +38,7 @@ READERS: list[Any] = [
         literal=settings.literal_jobs,
     ),
     Reader(
-        name="--set",
+        name="train --set",
         modules=("balancemix.plan.settings",),
         make=settings.make_assignments,
         damage=settings.damage_assignments,
