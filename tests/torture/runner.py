@@ -68,7 +68,10 @@ def try_chunk(chunk: Chunk) -> Result:
     outcomes: Counter[str] = Counter()
     begin = time.perf_counter()
     for number in range(chunk.start, chunk.stop):
-        outcome = part.case(Draw(chunk.part, chunk.seed, number), number, folder)
+        try:
+            outcome = part.case(Draw(chunk.part, chunk.seed, number), number, folder)
+        except Exception as error:
+            raise RuntimeError(f"the torture itself fails in {chunk.part} {number}") from error
         outcomes[outcome.kind] += 1
         if outcome.kind in FAILURES:
             numbers = result.failures.setdefault(outcome.kind, {}).setdefault(outcome.detail, [])
