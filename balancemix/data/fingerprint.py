@@ -46,7 +46,7 @@ def check_fingerprint(arrays: Mapping[str, Array]) -> None:
     for split in ("train", "test"):
         kept = {name: arrays.get(f"{split}_{name}") for name in KINDS}
         for name, array in kept.items():
-            if array is None or array.dtype.kind not in KINDS[name]:
+            if not isinstance(array, np.ndarray) or array.dtype.kind not in KINDS[name]:
                 raise ValueError(f"it does not hold the {name} of the {split} rows")
         shapes = [array.shape for array in kept.values() if array is not None]
         rows, columns = shapes[0], shapes[1]
