@@ -160,8 +160,8 @@ class Directory:
         """Read one of the run's .npz files."""
         path = self._existing(name)
         try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                return dict(arrays)
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as members:
+                return {name: np.asarray(member) for name, member in members.items()}
         except Exception as error:  # zip, zlib and NumPy's header parser each raise their own
             raise self.damaged(name, "cannot be read") from error
 

@@ -234,7 +234,10 @@ class Run(Directory):
             raise DamagedFile(f"{path}: cannot be read; {self.start_over}") from error
         if state.get("version") != VERSION or "log" not in state:
             raise self._other_version()
-        log: Log = json.loads(state["log"])
+        try:
+            log: Log = json.loads(state["log"])
+        except (ValueError, TypeError, RecursionError) as error:
+            raise DamagedFile(f"{path}: its log cannot be read; {self.start_over}") from error
         return state, log
 
     def _last_checkpoint(self) -> Path | None:
