@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import warnings
 from collections.abc import Mapping
@@ -11,26 +10,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
-from balancemix import files, processes
+from balancemix import files
+from balancemix.checkpoints import VERSION, Checkpoints, Log
 from balancemix.data.fingerprint import check_fingerprint
 from balancemix.data.rows import Rows
-from balancemix.directory import FILES, Directory
-from balancemix.errors import DamagedFile, InputError, listing
+from balancemix.errors import InputError, listing
 from balancemix.evaluation.recorded import check_log, check_metrics, check_rates, class_scores
 from balancemix.labels.stored import Stored, read_labels, read_stored
 from balancemix.labels.table import Labels
 from balancemix.methods import Method
 from balancemix.plan.plan import Plan, read_tree
 
-VERSION = 2  # of label table and checkpoint; the first did not say so
 
-Log = list[dict[str, Any]]
-
-
-class Run(Directory):
+class Run(Checkpoints):
     """The directory of one run: `create` starts one, `open` reads one.
 
     Properties are read from files; those of large files only once.
@@ -187,72 +181,6 @@ class Run(Directory):
         state = {"method": method.state_dict(), **engine.state_dict()}
         self.save_checkpoint({**state, "log": json.dumps(log)})
 
-    def save_log(self, log: Log) -> None:
-        """Store the log for people; training resumes from that in the checkpoint."""
-        text = "".join(files.to_json(line) + "\n" for line in log)
-        self._write("log", lambda path: path.write_bytes(text.encode()))
-
-    def save_checkpoint(self, state: Mapping[str, Any]) -> None:
-        """Store the state to resume from, and keep the one before."""
-
-        def save(path: Path) -> None:
-            with path.open("wb") as out:  # so that a full disk is an OSError
-                torch.save({"version": VERSION, **state}, out)
-
-        self._write("checkpoint", save, keep=FILES["previous"])
-
-    def is_started(self) -> bool:
-        """Return whether there is a checkpoint to resume from; the same in all processes."""
-        exists = processes.rank() == 0 and (self.has("checkpoint") or self.has("previous"))
-        return processes.broadcast(b"yes" if exists else None) is not None
-
-    def restore(self, method: Method, engine: Any) -> Log:
-        """Put method and engine where the run stopped, and return its log up to there."""
-        state, log = self.read_checkpoint()
-        if state is None:
-            return []
-        try:
-            method.load_state_dict(state["method"])
-            engine.load_state_dict(state)
-        except (KeyError, TypeError) as error:
-            raise self._other_version() from error
-        return log[: method.epoch]
-
-    def read_checkpoint(self) -> tuple[dict[str, Any] | None, Log]:
-        """Read the state to resume from, if there is one, and the log; nothing in it is executed.
-
-        All processes get what the first one reads: they resume from one place, or none does.
-        """
-        path = self._last_checkpoint() if processes.rank() == 0 else None
-        content = processes.broadcast(path.read_bytes() if path is not None else None)
-        if content is None:
-            return None, []
-        path = path or self.path_of("checkpoint")
-        try:
-            state = unpack(content)
-        except Exception as error:  # a damaged file fails in zip, in pickle or in torch
-            raise DamagedFile(f"{path}: cannot be read; {self.start_over}") from error
-        if state.get("version") != VERSION or "log" not in state:
-            raise self._other_version()
-        try:
-            log: Log = json.loads(state["log"])
-        except (ValueError, TypeError, RecursionError) as error:
-            raise DamagedFile(f"{path}: its log cannot be read; {self.start_over}") from error
-        return state, log
-
-    def _last_checkpoint(self) -> Path | None:
-        """Find the newest checkpoint that is as it was written."""
-        last, previous = self.path_of("checkpoint"), self.path_of("previous")
-        if last.is_file() and self.manifest.is_intact(last.name) is not False:
-            return last
-        if not last.is_file() and not previous.is_file():
-            return None
-        if previous.is_file() and self.manifest.is_intact(previous.name):
-            state = "is damaged" if last.is_file() else "is missing"
-            warnings.warn(f"{last}: {state}; resuming from the one before", stacklevel=4)
-            return previous
-        raise DamagedFile(f"{last}: is damaged; {self.start_over}")
-
     def save_result(
         self,
         method: Method,
@@ -291,13 +219,3 @@ class Run(Directory):
         except Exception as error:  # safetensors has its own, and torch's for unknown types
             raise self.damaged("model", "cannot be read") from error
         return weights
-
-    def _other_version(self) -> InputError:
-        path = self.path_of("checkpoint")
-        return InputError(f"{path}: is of another version of balancemix; start over with --force")
-
-
-def unpack(content: bytes) -> dict[str, Any]:
-    """Read a state that torch saved; nothing in it is executed."""
-    state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-    return state

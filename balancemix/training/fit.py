@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from balancemix import processes
+from balancemix.checkpoints import Log, unpack
 from balancemix.data.loading import Loader, workers_for
 from balancemix.data.rows import Rows
 from balancemix.errors import InputError
@@ -33,7 +34,7 @@ from balancemix.methods import Method
 from balancemix.methods.sampling import epoch_seed
 from balancemix.plan.plan import Plan
 from balancemix.progress import Progress, Silent
-from balancemix.run import Log, Run, unpack
+from balancemix.run import Run
 from balancemix.training.engine import Engine
 from balancemix.training.predict import predict, predict_logits
 
