@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from balancemix.errors import DamagedFile
+from balancemix.errors import DamagedFile, InputError
 from balancemix.files import check_output, write_json, write_whole
 
 NAME = "checksums.json"
@@ -97,8 +97,10 @@ class Outputs(Manifest):
 
     def check_output(self, path: Path, *, force: bool = False, inputs: Iterable[Path] = ()) -> None:
         """Refuse to write over a file that is not as a command left it here."""
-        known = self._holds(path) and path.is_file() and self.is_intact(path.name) is True
-        check_output(path, force=force or known, inputs=inputs)
+        intact = self.is_intact(path.name) if self._holds(path) and path.is_file() else None
+        if intact is False and not force:
+            raise InputError(f"{path}: was edited since it was written; --force replaces it")
+        check_output(path, force=force or intact is True, inputs=inputs)
 
     def remember(self, path: Path) -> None:
         """Enter the checksum of a file that a command has written here."""

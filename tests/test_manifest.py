@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from balancemix.errors import DamagedFile
-from balancemix.manifest import NAME, Manifest
+from balancemix.errors import DamagedFile, InputError
+from balancemix.manifest import NAME, Manifest, Outputs
 
 
 def write(manifest, text, keep=None, name="a.txt"):
@@ -89,3 +89,18 @@ def test_a_kill_at_any_moment_leaves_an_intact_file(tmp_path, monkeypatch, momen
         assert manifest.is_intact(name)
     write(manifest, "five", "previous.txt")
     assert manifest.is_intact("a.txt")
+
+
+def test_an_output_is_written_again_until_somebody_edits_it(tmp_path):
+    path, outputs = tmp_path / "findings.csv", Outputs(tmp_path)
+    outputs.check_output(path)
+    path.write_text("ours")
+    with pytest.raises(InputError, match="already exists"):
+        outputs.check_output(path)
+    outputs.remember(path)
+    outputs.check_output(path)
+    path.write_text("edited")
+    assert outputs.edited() == ["findings.csv"]
+    with pytest.raises(InputError, match="was edited since it was written; --force replaces it"):
+        outputs.check_output(path)
+    outputs.check_output(path, force=True)
