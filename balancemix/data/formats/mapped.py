@@ -57,7 +57,8 @@ def map_array(file: Path, archive: zipfile.ZipFile, name: str) -> Array | None:
     is written to becomes a private copy: the file never changes.
     """
     info = archive.getinfo(f"{name}.npy")
-    if info.compress_type != zipfile.ZIP_STORED or info.file_size < LARGE or info.flag_bits & 1:
+    stored = info.compress_type == zipfile.ZIP_STORED and info.compress_size == info.file_size
+    if not stored or info.file_size < LARGE or info.flag_bits & 1:
         return None
     with file.open("rb") as stream:
         stream.seek(info.header_offset)
