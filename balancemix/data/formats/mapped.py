@@ -60,6 +60,10 @@ def map_array(file: Path, archive: zipfile.ZipFile, name: str) -> Array | None:
     stored = info.compress_type == zipfile.ZIP_STORED and info.compress_size == info.file_size
     if not stored or info.file_size < LARGE or info.flag_bits & 1:
         return None
+    try:
+        archive.open(info).close()  # compares the archive's directory with the array's header
+    except zipfile.BadZipFile:
+        return None
     with file.open("rb") as stream:
         stream.seek(info.header_offset)
         header = stream.read(30)

@@ -159,3 +159,11 @@ def test_an_archive_that_contradicts_itself_is_not_mapped(tmp_path, everything_i
         assert mapped.map_array(file, archive, "features") is not None
         archive.getinfo("features.npy").compress_size -= 1  # as a flipped byte makes it
         assert mapped.map_array(file, archive, "features") is None
+
+
+def test_an_array_of_another_name_than_its_header_says_is_refused(tmp_path, everything_is_large):
+    file = tmp_path / "x.npz"
+    write_stored(file, {"features": FEATURES, **REST})
+    file.write_bytes(file.read_bytes().replace(b"features.npy", b"f\0atures.npy", 1))
+    with pytest.raises(InputError, match="cannot be read"):
+        load(file)
