@@ -70,17 +70,18 @@ def matched(rows: Rows, kept: Mapping[str, Array], where: str | Path) -> Rows:
         was, now = ("present" if value else "absent" for value in pair)
         raise _changed(
             where,
-            f"{len(differing)} labels are not those that the run trains on, the first: "
+            f"labels are not those that the run trains on ({len(differing)} of them), the first: "
             f"{rows.names[i]!r}, {rows.classes[k]!r} was {was} and is {now}",
         )
     marks, dates = _marks(rows)
     other = [repr(rows.names[i]) for i in np.flatnonzero(marks != kept["marks"])]
     if other:
-        raise _changed(where, f"{len(other)} inputs are not what they were: {listing(other, 3)}")
+        raise _changed(where, f"inputs are not what they were: {listing(other, 3)}")
     newer = int((dates != kept["dates"]).sum())
     if newer:
         warnings.warn(
-            f"{where}: {newer} files have another date but their old size; taken for the same",
+            f"{where}: files have another date but their old size ({newer} of them); taken for the "
+            "same",
             stacklevel=2,
         )
     return rows
@@ -94,11 +95,9 @@ def _in_order(rows: Rows, names: list[str], where: str | Path) -> Rows:
     missing = [repr(name) for name in names if name not in place]
     added = sorted(set(rows.names) - set(names))
     if missing:
-        raise _changed(where, f"{len(missing)} rows of the run are gone: {listing(missing, 3)}")
+        raise _changed(where, f"rows of the run are gone: {listing(missing, 3)}")
     if added:
-        raise _changed(
-            where, f"{len(added)} rows are new: {listing([repr(name) for name in added], 3)}"
-        )
+        raise _changed(where, f"rows are new: {listing([repr(name) for name in added], 3)}")
     if len(place) < len(rows) or len(set(names)) < len(names):
         raise _changed(where, "its rows are in another order, and some share a name")
     warnings.warn(f"{where}: its rows are in another order; matched by name", stacklevel=3)

@@ -40,16 +40,16 @@ def test_rows_in_another_order_are_matched_by_name():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda rows: rows.subset(torch.tensor([0, 1, 2])), "1 rows of the run are gone: 'd'"),
+        (lambda rows: rows.subset(torch.tensor([0, 1, 2])), "rows of the run are gone: 'd'"),
         (lambda rows: make_rows(classes=("dog", "cat")), "its classes, or their order"),
-        (lambda rows: make_rows(["a", "b", "c", "x"]), "1 rows of the run are gone: 'd'"),
+        (lambda rows: make_rows(["a", "b", "c", "x"]), "rows of the run are gone: 'd'"),
         (
             lambda rows: rows.with_given(1 - rows.given, None),
-            "8 labels are not .*'a', 'cat' was present and is absent",
+            "labels are not .*8 of them.*'a', 'cat' was present and is absent",
         ),
         (
             lambda rows: FeatureRows(rows.features + 1, rows.given, rows.classes, rows.names),
-            "4 inputs are not what they were: 'a', 'b', 'c' and 1 more",
+            "inputs are not what they were: 'a', 'b', 'c' and 1 more",
         ),
     ],
 )
@@ -62,7 +62,7 @@ def test_rows_that_changed_are_refused(change, message):
 def test_new_rows_are_refused():
     rows = make_rows()
     kept = fingerprint(rows.subset(torch.tensor([0, 1])))
-    with pytest.raises(InputError, match="2 rows are new: 'c', 'd'"):
+    with pytest.raises(InputError, match="rows are new: 'c', 'd'"):
         matched(rows, kept, "x.npz")
 
 
@@ -76,10 +76,10 @@ def test_images_are_known_by_size_and_a_new_date_is_told(photos):
     rows, kept = photos, fingerprint(photos)
     path = rows.paths[0]
     os.utime(path, (0, 0))
-    with pytest.warns(UserWarning, match="1 files have another date but their old size"):
+    with pytest.warns(UserWarning, match="files have another date but their old size"):
         matched(rows, kept, "photos")
     path.write_bytes(path.read_bytes() + b"more")
-    with pytest.raises(InputError, match="1 inputs are not what they were"):
+    with pytest.raises(InputError, match="inputs are not what they were"):
         matched(rows, kept, "photos")
 
 
