@@ -24,8 +24,8 @@ def check_output(path: Path, *, inputs: Iterable[Path] = (), force: bool = False
     """Refuse, before anything is computed, a file that a command must not write.
 
     A file that the command reads, or one in a folder that it reads, is never written, not even
-    with `force`. Any other file that
-    exists is written only with it. Devices and pipes are written to, never replaced.
+    with `force`. Any other file that exists is written only with it. Devices and pipes are written
+    to, never replaced.
     """
     if str(path) in ("", "."):
         raise InputError("--out names no file; name one")
