@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except (Exception, KeyboardInterrupt) as error:
             if arguments.debug:
                 traceback.print_exc()
-            message, code = _explain(error, arguments)
+            message, code = _explain(interrupts.received() or error, arguments)
             print(f"balancemix: {message}", file=sys.stderr)
     return code or 0
 

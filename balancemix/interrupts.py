@@ -43,8 +43,16 @@ def listening() -> Iterator[None]:
 
 def check() -> None:
     """Raise `Stopped` if a signal came and its exception was lost."""
-    if _received:
-        raise Stopped(_received[0])
+    if (stopped := received()) is not None:
+        raise stopped
+
+
+def received() -> Stopped | None:
+    """Return the signal that came, if one did, whatever became of its exception.
+
+    While torch saves to a file, for one, it turns it into a RuntimeError.
+    """
+    return Stopped(_received[0]) if _received else None
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from balancemix import interrupts
+from balancemix import commands, interrupts
+from balancemix.cli import main
 
 
 @pytest.mark.parametrize("number", interrupts.SIGNALS)
@@ -29,6 +30,19 @@ def test_a_signal_raises_and_is_remembered_where_the_exception_is_dropped(number
     assert stopped.value.code == 128 + number
     interrupts.check()  # forgotten with the command that it was meant for
     assert signal.getsignal(number) is handler
+
+
+def test_what_a_signal_becomes_in_c_code_still_ends_as_a_stop(monkeypatch, capsys):
+    def run(arguments):
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(1)
+        except interrupts.Stopped as error:
+            raise RuntimeError("failed writing file") from error  # as torch does
+
+    monkeypatch.setattr(commands.COMMANDS["presets"], "run", run)
+    assert main(["presets"]) == 143
+    assert capsys.readouterr().err.startswith("balancemix: stopped; ")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
