@@ -57,8 +57,11 @@ def map_array(file: Path, archive: zipfile.ZipFile, name: str) -> Array | None:
     is written to becomes a private copy: the file never changes.
     """
     info = archive.getinfo(f"{name}.npy")
-    stored = info.compress_type == zipfile.ZIP_STORED and info.compress_size == info.file_size
-    if not stored or info.file_size < LARGE or info.flag_bits & 1:
+    if info.compress_type != zipfile.ZIP_STORED:
+        return None
+    if info.compress_size != info.file_size:  # NumPy would read as much as it needs, unchecked
+        raise zipfile.BadZipFile(f"two sizes of {name}")
+    if info.file_size < LARGE or info.flag_bits & 1:
         return None
     try:
         archive.open(info).close()  # compares the archive's directory with the array's header
