@@ -153,7 +153,8 @@ def embed_data(
     """
     if out.suffix != ".npz":
         raise InputError(f"--out {out}: must end in .npz")
-    check_output(out, force=force or note_of(partial_file(out)).exists())
+    resumes = note_of(partial_file(out)).exists()
+    check_output(out, force=force or resumes, inputs=[data])
     if limit is not None and limit < 1:
         raise InputError(f"--limit {limit}: must be at least 1")
     check_device(device)

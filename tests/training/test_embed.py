@@ -1,6 +1,7 @@
 """`balancemix embed`: what is stored, that it resumes after a kill, and that training uses it."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -284,3 +285,13 @@ def test_unknown_truth_is_kept(tmp_path):
     data = load(tmp_path / "x.npz")
     assert data.train.truth is None
     assert data.test.truth.tolist() == [[-1, 1], [1, 0]]
+
+
+def test_a_file_of_the_images_folder_is_never_replaced(photos, tmp_path, capsys):
+    folder = tmp_path / "photos"
+    shutil.copytree(photos, folder)
+    (folder / "kept.npz").write_bytes(b"mine")
+    call = ["embed", str(folder), "--out", str(folder / "kept.npz"), "--force", *TRY]
+    assert main(call) == 2
+    assert "is part of what this command reads" in capsys.readouterr().err
+    assert (folder / "kept.npz").read_bytes() == b"mine"
