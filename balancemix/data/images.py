@@ -50,7 +50,7 @@ class ImageRows(Rows):
         if len(paths) != len(self):
             raise InputError(f"paths must be {len(self)}, as many as names, not {len(paths)}")
         self.paths, self.view, self.size = list(paths), view, view.size
-        self.draw = AUGMENTATIONS[view.augment]
+        self.augmentation = AUGMENTATIONS[view.augment]
         self.mean, self.std = torch.tensor(view.mean), torch.tensor(view.std)
         self.store = cache.Store(self.paths, view.size, read)
         self.places = list(range(len(self)))  # of these rows in the store
@@ -88,7 +88,7 @@ class ImageRows(Rows):
             generator = torch.Generator().manual_seed(batch_seed(self.seed, share.batch))
             shape = len(share.batch), self.views
             seeds = share.take(torch.randint(2**62, shape, generator=generator)).T.tolist()
-            views = [augment(batch, self.draw, each) for each in seeds]
+            views = [augment(batch, self.augmentation, each) for each in seeds]
         return [normalise(pixels(view), self.mean, self.std) for view in views]
 
     def _pick(self, index: Tensor) -> None:

@@ -56,7 +56,7 @@ class ImageViews(Dataset[Tensor]):
     def __getitem__(self, i: int) -> Tensor:
         image = self.rows.image(i)
         seeds = [batch_seed(self.seed, [i, view]) for view in range(self.views)]
-        views = augment([image] * self.views, self.rows.draw, seeds)
+        views = augment([image] * self.views, self.rows.augmentation, seeds)
         return images.pixels([image, *views])
 
 
