@@ -31,7 +31,7 @@ from balancemix.models.classifier import Classifier
 from balancemix.plan.plan import Plan
 from balancemix.progress import progress
 from balancemix.training.engine import Engine
-from balancemix.training.experiment import make_model
+from balancemix.training.models import make_model
 
 CLASSES = [f"class {k}" for k in range(80)]
 # Positives are not left to a pilot, whose epochs would be measured as well.

@@ -34,7 +34,8 @@ def run(arguments: argparse.Namespace) -> None:
     from balancemix.errors import printable
     from balancemix.progress import progress
     from balancemix.run import Run
-    from balancemix.training.experiment import trained_model, view_of
+    from balancemix.training.experiment import view_of
+    from balancemix.training.models import trained_model
     from balancemix.training.predict import predict, write_predictions
 
     run_ = Run.open(arguments.run_directory)

@@ -10,7 +10,8 @@ from balancemix.labels.classes import class_groups
 from balancemix.options import ABOVE
 from balancemix.progress import progress
 from balancemix.run import Run
-from balancemix.training.experiment import load_rows, trained_model
+from balancemix.training.experiment import load_rows
+from balancemix.training.models import trained_model
 from balancemix.training.predict import predict_logits
 
 

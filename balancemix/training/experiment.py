@@ -1,4 +1,4 @@
-"""Carry out a plan: load its data, add its noise, build and train its model."""
+"""Carry out a plan: load its data, add its noise, train its model."""
 
 from __future__ import annotations
 
@@ -11,28 +11,23 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from torch import Tensor, nn
+from torch import nn
 
 from balancemix import processes
-from balancemix.data import FeatureRows, ReadOptions, Rows, Splits, View, load
-from balancemix.data.features import channel_statistics
+from balancemix.data import ReadOptions, Rows, Splits, View, load
 from balancemix.data.fingerprint import fingerprint, matched
 from balancemix.data.formats.builtin import RandomImages
-from balancemix.errors import InputError
 from balancemix.evaluation.scoring import Metrics
 from balancemix.labels import noise
-from balancemix.labels.classes import class_counts
 from balancemix.models.backbones import normalisation
-from balancemix.models.classifier import UNPOOLED, build_model, start_at_frequencies
 from balancemix.plan.plan import Plan
 from balancemix.progress import Progress, Silent
 from balancemix.run import Run
 from balancemix.training import pilot
-from balancemix.training.devices import best_device
 from balancemix.training.fit import Trained, fit
+from balancemix.training.models import make_model
 
 Bar = Callable[
     [str, int], AbstractContextManager[Progress]
@@ -194,33 +189,6 @@ def view_of(plan: Plan, path: str | Path) -> View:
     return View(size=data.size, augment=data.augment, mean=mean, std=std)
 
 
-def make_model(plan: Plan, rows: Rows, *, pretrained: bool) -> nn.Module:
-    """Build the plan's model for these rows, ready to train or to load weights."""
-    shape: dict[str, Any] = {"image_size": plan.data.size}
-    if isinstance(rows, FeatureRows):
-        shape = {"features": rows.features.shape[1], "standardise": _statistics(plan, rows)}
-    model = build_model(
-        classes=len(rows.classes),
-        backbone=plan.model.backbone,
-        head=plan.model.head,
-        pretrained=pretrained,
-        hidden=plan.model.hidden,
-        dropout=plan.model.dropout,
-        **shape,
-    )
-    if pretrained and not isinstance(rows, FeatureRows):
-        start_at_frequencies(model, (class_counts(rows.given) + 1) / (len(rows) + 2))
-    return model
-
-
-def _statistics(plan: Plan, rows: FeatureRows) -> tuple[Tensor, Tensor]:
-    """Compute the mean and standard deviation of each feature that the plan's head reads."""
-    if rows.features.ndim == 4:
-        return channel_statistics(rows.features, pooled=plan.model.head not in UNPOOLED)
-    features = rows.features.float()
-    return features.mean(0), features.std(0)
-
-
 def dry_run(plan: Plan, classes: int = 80) -> str:
     """Train the plan's model for two epochs of two steps on random images; return a summary.
 
@@ -240,14 +208,3 @@ def dry_run(plan: Plan, classes: int = 80) -> str:
         f"{name} on {plan.model.backbone} at {plan.data.size} pixels, {weights / 1e6:.1f} million "
         f"weights: {metrics['epochs']} short epochs on random images in {seconds:.1f} s"
     )
-
-
-def trained_model(run: Run, rows: Rows) -> nn.Module:
-    """Build a run's model, load its weights, and put it on the best device."""
-    model = make_model(run.plan, rows, pretrained=False)
-    try:
-        model.load_state_dict(run.load_model())
-    except RuntimeError as error:
-        reason = str(error).splitlines()[-1].strip()
-        raise InputError(f"{run.path}: its model does not fit these rows ({reason})") from error
-    return model.to(best_device())

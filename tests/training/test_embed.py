@@ -17,7 +17,8 @@ from balancemix.models.backbones import normalisation
 from balancemix.models.classifier import build_embedder, build_model
 from balancemix.plan.plan import Plan
 from balancemix.training import embed
-from balancemix.training.experiment import load_experiment, make_model
+from balancemix.training.experiment import load_experiment
+from balancemix.training.models import make_model
 from balancemix.training.partial import PartialArray
 from tests.toys import single
 

@@ -14,8 +14,9 @@ from balancemix.labels.table import LabelTable
 from balancemix.methods import METHODS
 from balancemix.plan.plan import Plan
 from balancemix.run import Run
-from balancemix.training.experiment import load_experiment, trained_model
+from balancemix.training.experiment import load_experiment
 from balancemix.training.fit import fit
+from balancemix.training.models import trained_model
 from balancemix.training.predict import predict
 
 
