@@ -204,11 +204,11 @@ def _naming(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def locked(path: Path, what: str) -> Iterator[None]:
+def locked(path: Path, what: str, *, wait: bool = False) -> Iterator[None]:
     """Hold an existing file or directory for this process; refuse it while another one does.
 
-    The lock is the system's and ends with the process, however that ends. Where there are no such
-    locks, nothing is held.
+    With `wait`, wait until it has ended. The lock is the system's and ends with the process,
+    however that ends. Where there are no such locks, nothing is held.
     """
     try:
         import fcntl
@@ -218,7 +218,7 @@ def locked(path: Path, what: str) -> Iterator[None]:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             raise InputError(
                 f"{path}: another process is {what}; wait for it, or stop it first"
