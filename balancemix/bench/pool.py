@@ -191,6 +191,7 @@ def train_one(pipe: Connection[Any, Any], task: Task) -> None:
         warnings.showwarning = warn
         try:
             plan = Plan.from_tree(task.plan)
+            resumed, start = task.out.exists(), time.monotonic()
             _, _, metrics = train_plan(plan, task.out, bar, resume=True)
         except BrokenPipeError:
             raise
@@ -199,4 +200,6 @@ def train_one(pipe: Connection[Any, Any], task: Task) -> None:
             message = advise(error, task.out) if isinstance(error, InputError) else line
             pipe.send(("failed", message, traceback.format_exc()))
         else:
+            if not resumed:
+                pipe.send(("took", time.monotonic() - start))
             pipe.send(("ended", metrics))

@@ -1,5 +1,6 @@
 """The progress of a bench: one bar for all runs, and the runs that failed."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,20 @@ from balancemix.progress import Progress
 
 
 class BenchProgress:
-    """One bar for all runs, in units of their expected cost."""
+    """One bar for all runs, in units of their expected cost.
 
-    def __init__(self, out: Path, costs: dict[str, int], bar: Progress) -> None:
-        self.out, self.bar, self.costs = out, bar, costs
+    `enter` is called with the name of each run that ends, and the seconds that it took, if known.
+    """
+
+    def __init__(
+        self,
+        out: Path,
+        costs: dict[str, int],
+        bar: Progress,
+        enter: Callable[[str, float | None], None] | None = None,
+    ) -> None:
+        self.out, self.bar, self.costs, self.enter = out, bar, costs, enter
+        self.seconds: dict[str, float] = {}
         self.first: dict[str, float] = {}  # share of a run that was done at its first message
         self.counted = dict.fromkeys(costs, 0)
         self.failures: dict[str, str] = {}
@@ -26,8 +37,14 @@ class BenchProgress:
             self.bar.advance(reached - self.counted[name])
             self.counted[name] = reached
 
+    def took(self, name: str, seconds: float) -> None:
+        """Note the time of a run that was trained in one go."""
+        self.seconds[name] = seconds
+
     def ended(self, name: str, metrics: dict[str, Any]) -> None:
-        """Count a run, and report its score."""
+        """Count a run, enter it, and report its score."""
+        if self.enter is not None:
+            self.enter(name, self.seconds.get(name))
         (self.out / "failures" / f"{name}.txt").unlink(missing_ok=True)
         self.bar.line(f"{name}: mAP {Cell.of(metrics['last']['mAP']).text}")
         self._over(name)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from balancemix.bench.finished import Finished
 from balancemix.bench.plan import BenchPlan, Job, read_bench
 from balancemix.bench.pool import Task, train_all
 from balancemix.bench.progress import BenchProgress
@@ -44,15 +45,43 @@ def remember(out: Path, plan: BenchPlan) -> None:
     write_json(path, plan.tree())
 
 
-def train_missing(out: Path, chosen: Sequence[Job], at_once: int | None = None) -> dict[str, str]:
-    """Train unfinished runs, `at_once` at a time (default: one per core); return failures."""
-    missing = [job for job in chosen if not Run(out / "runs" / job.name).has("metrics")]
+def enter_finished(out: Path, chosen: Sequence[Job], finished: Finished) -> None:
+    """Enter the runs that have ended in this bench's directory into the ledger."""
+    for job in chosen:
+        run = Run(out / "runs" / job.name)
+        if run.has("metrics"):
+            finished.enter(job, run)
+
+
+def train_missing(
+    out: Path,
+    chosen: Sequence[Job],
+    at_once: int | None = None,
+    finished: Finished | None = None,
+) -> dict[str, str]:
+    """Train unfinished runs, `at_once` at a time (default: one per core); return failures.
+
+    Those that the ledger knows are not trained; those that end are entered into it.
+    """
+    missing = [
+        job
+        for job in chosen
+        if not Run(out / "runs" / job.name).has("metrics")
+        and (finished is None or finished.find(job) is None)
+    ]
     if not missing:
         return {}
     tasks = [Task(job.name, job.plan.tree(), out / "runs" / job.name) for job in missing]
     costs = {job.name: _cost_left(out, job) for job in missing}
+    by_name = {job.name: job for job in missing}
+
+    def enter(name: str, seconds: float | None) -> None:
+        if finished is not None:
+            run = Run(out / "runs" / name)
+            finished.enter(by_name[name], run, trained=True, seconds=seconds)
+
     with progress(f"{len(missing)} runs", sum(costs.values())) as bar:
-        overall = BenchProgress(out, costs, bar)
+        overall = BenchProgress(out, costs, bar, enter)
         train_all(tasks, at_once or _cores(), overall)
     return overall.failures
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, Literal
 
+from balancemix.bench.finished import Finished
 from balancemix.bench.plan import BenchPlan, jobs
 from balancemix.bench.pool import advise
 from balancemix.bench.ranking import Scores
@@ -23,7 +24,10 @@ GROUPS = {"All": "mAP", "Many": "mAP_many", "Medium": "mAP_medium", "Few": "mAP_
 
 @dataclass(frozen=True)
 class Result:
-    """A finished run: what it trained (`method` is the label of a row), and its metrics."""
+    """A finished run: what it trained (`method` is the label of a row), and its metrics.
+
+    A run that only the ledger knows has no files at `path`, and no log.
+    """
 
     method: str
     noise: str
@@ -92,12 +96,13 @@ class Results:
 
     def curve(self, method: str, noise: str, data: str) -> list[float]:
         """Average the mAP after each epoch over the seeds."""
-        logs = ([epoch["mAP"] for epoch in line.log] for line in self.of(method, noise, data))
-        return [mean(values) for values in zip(*logs, strict=False)]
+        logs = (line.log for line in self.of(method, noise, data))
+        curves = ([epoch["mAP"] for epoch in log] for log in logs if log)
+        return [mean(values) for values in zip(*curves, strict=False)]
 
     def selection(self, method: str, noise: str, data: str, share: float, key: str) -> Cell:
         """Collect a selection quality in percent after `share` of the epochs."""
-        logs = [line.log for line in self.of(method, noise, data)]
+        logs = [line.log for line in self.of(method, noise, data) if line.log]
         epochs = [log[math.ceil(share * len(log)) - 1].get("selection", {}) for log in logs]
         return Cell.of(*(100 * epoch[key] for epoch in epochs if key in epoch))
 
@@ -111,15 +116,16 @@ class Results:
         )
 
 
-def read_results(plan: BenchPlan, runs: Path) -> Results:
-    """Read the metrics of every finished run."""
+def read_results(plan: BenchPlan, runs: Path, finished: Finished | None = None) -> Results:
+    """Read the metrics of every finished run, from the ledger where that has them."""
     lines = []
     for job in jobs(plan):
-        run = Run(runs / job.name)
-        if not run.has("metrics"):
+        run, entry = Run(runs / job.name), finished.find(job) if finished else None
+        if entry is None and not run.has("metrics"):
             continue
         facts = (job.variant.label, job.noise, job.data, job.seed)
-        lines.append(Result(*facts, run.path, _metrics(run)))
+        metrics = entry.metrics if entry is not None else _metrics(run)
+        lines.append(Result(*facts, run.path, metrics))
     return Results(plan, lines)
 
 

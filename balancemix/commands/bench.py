@@ -31,6 +31,10 @@ Each run is a directory of `balancemix train` under OUT/runs, trained on one cor
 not repeated, and killed ones resume from their last epoch: repeat the same command. A plan may grow
 between two commands. Tables go to OUT/tables as Markdown, CSV and LaTeX.
 
+With --ledger, each finished run becomes a line of FILE: settings, a fingerprint of the data, scores
+and times, but no weights. A run whose line is there is never trained again, in whatever directory,
+and tables are made from lines alone (but not the selection of labels, which needs the runs).
+
 examples:
   balancemix bench quick
   balancemix bench paper-tables --data features.npz --out bench/coco --jobs 2
@@ -58,6 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--only", metavar="METHOD,…", help="train only these now, by name or label")
     parser.add_argument("--tables", action="store_true", help="train nothing, write the tables")
+    parser.add_argument(
+        "--ledger", type=Path, metavar="FILE", help="read finished runs here, and add new ones"
+    )
     parser.add_argument("--list", action="store_true", help="show the shipped plans")
 
 
@@ -71,10 +78,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 def compare(arguments: argparse.Namespace) -> int:
     """Train the missing runs, write the tables, and print those meant for a terminal."""
+    from balancemix.bench.finished import Finished
     from balancemix.bench.layouts import make_tables
+    from balancemix.bench.ledger import Ledger
     from balancemix.bench.plan import distinct, jobs
     from balancemix.bench.render import terminal, write_tables
-    from balancemix.bench.runner import check_data, check_out, remember, train_missing
+    from balancemix.bench.runner import (
+        check_data,
+        check_out,
+        enter_finished,
+        remember,
+        train_missing,
+    )
     from balancemix.bench.scores import read_results
     from balancemix.commands.show import console
     from balancemix.errors import InputError, printable
@@ -84,12 +99,16 @@ def compare(arguments: argparse.Namespace) -> int:
     if arguments.jobs is not None and arguments.jobs < 1:
         raise InputError(f"--jobs must be at least 1, it is {arguments.jobs}")
     check_out(out)
+    ledger = Ledger(arguments.ledger) if arguments.ledger else None
+    finished = Finished(ledger, Path(plan.source).stem) if ledger else None
     chosen = distinct(jobs(plan, arguments.only.split(",") if arguments.only else []))
     if not arguments.tables:
         check_data(plan)
     remember(out, plan)
-    failures = {} if arguments.tables else train_missing(out, chosen, arguments.jobs)
-    tables, screen = make_tables(read_results(plan, out / "runs")), console()
+    if finished is not None:
+        enter_finished(out, chosen, finished)
+    failures = {} if arguments.tables else train_missing(out, chosen, arguments.jobs, finished)
+    tables, screen = make_tables(read_results(plan, out / "runs", finished)), console()
     write_tables(out / "tables", tables)
     for table in tables:
         if table.visible:
