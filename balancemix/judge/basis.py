@@ -1,0 +1,193 @@
+"""Basis: rows in the directions in which ridge regression shrinks them.
+
+Ridge regression with penalty λ fits N×K targets y by V·diag(w/(w + λ))·Vᵀy. V has N rows and
+orthonormal columns; with a kernel, V and w are the eigenvectors and eigenvalues of the N×N matrix
+of similarities. They depend only on the features: factored once, they serve any target and penalty.
+
+Up to `EXACT` rows the matrix itself is factored. Beyond, rows are described by their similarity to
+M of them, the landmarks (Nyström; Williams and Seeger, NIPS 2000): two sums over the rows give an
+M×M matrix to factor instead, and V is computed again, block by block, whenever it is needed. Time
+grows as N·M·(M + D), memory does not grow with N·M. Linear ridge regression is the same with the
+features in place of similarities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from balancemix import interrupts, processes
+from balancemix.errors import InputError
+from balancemix.models.kernel import squared_exponential
+from balancemix.progress import progress
+
+Kernel = Literal["rbf", "linear"]
+
+EXACT = 10_000  # rows of which all pairs are compared
+LANDMARKS = 4096
+FEWEST = 10  # rows
+BLOCK = 4096  # rows at a time
+_RANK = 1e-6  # directions of a smaller share of the largest eigenvalue are rounding
+
+
+@dataclass(frozen=True)
+class Basis:
+    """V and w of the module's docstring, and what is needed for rows that are not among the N."""
+
+    features: Tensor  # N×D, raw
+    mean: Tensor  # D: they standardise the features
+    scale: Tensor
+    landmarks: Tensor  # M×D, standardised; 0×D for linear regression
+    lift: Tensor  # M×r: a row with similarities z has coordinates z @ lift / spectrum
+    spectrum: Tensor  # r: w
+    kept: Tensor | None = None  # N×r: V, where all pairs were compared
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    @property
+    def device(self) -> torch.device:
+        """Where matrices are multiplied."""
+        return self.lift.device
+
+    def vectors(self, rows: slice | Tensor) -> Tensor:
+        """Compute some rows of V."""
+        if self.kept is not None:
+            return self.kept[rows]
+        return self.coordinates(self.features[rows])
+
+    def coordinates(self, features: Tensor) -> Tensor:
+        """Place rows of raw features in the basis."""
+        return self.similarities(features) @ (self.lift / self.spectrum)
+
+    def similarities(self, features: Tensor) -> Tensor:
+        """Compare rows of raw features with the landmarks; without these, standardise them."""
+        x = (features.to(self.device).float() - self.mean) / self.scale
+        return squared_exponential(x, self.landmarks) if len(self.landmarks) else x
+
+    def only(self, rows: Tensor) -> Basis:
+        """Factor some of the rows alone, standardised as they are."""
+        part = self.features[rows]
+        if self.kept is None:
+            return _streamed(part, self.mean, self.scale, self.landmarks)
+        return _compared(part, self.mean, self.scale)
+
+
+def make_basis(
+    features: Tensor,
+    kernel: Kernel = "rbf",
+    *,
+    landmarks: int | None = None,
+    seed: int = 0,
+    device: torch.device | str = "cpu",
+) -> Basis:
+    """Factor N×D features.
+
+    `landmarks` is the number of rows to compare all others with; None compares all pairs of up to
+    10,000 rows, and takes 4,096 landmarks of more. `seed` draws them.
+    """
+    check_features(features)
+    mean, scale = _standard(features)
+    mean, scale = mean.to(device), scale.to(device)
+    if kernel == "linear":
+        return _streamed(features, mean, scale, mean.new_zeros(0, len(mean)))
+    count = landmarks or (len(features) if len(features) <= EXACT else LANDMARKS)
+    if count >= len(features):
+        return _compared(features, mean, scale)
+    order = torch.randperm(len(features), generator=torch.Generator().manual_seed(seed))
+    chosen = features[order[:count].sort().values].to(device).float()
+    return _streamed(features, mean, scale, (chosen - mean) / scale)
+
+
+def check_features(features: Tensor) -> None:
+    """Refuse features that say nothing, and values that are not finite."""
+    if features.ndim != 2:
+        shape = "×".join(map(str, features.shape))
+        raise InputError(f"features must be an N×D matrix, not {shape}")
+    if len(features) < FEWEST:
+        raise InputError(f"{len(features)} rows are too few to be judged by each other: {FEWEST}")
+    for rows in blocks(len(features)):
+        bad = ~features[rows].isfinite().all(1)
+        if bool(bad.any()):
+            row = rows.start + int(bad.nonzero()[0])
+            raise InputError(f"features of row {row} (counted from 0) are not finite")
+
+
+def duplicates(features: Tensor) -> int:
+    """Count the rows with the features of an earlier row.
+
+    >>> duplicates(torch.tensor([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]))
+    1
+    """
+    direction = torch.randn(features.shape[1], generator=torch.Generator().manual_seed(0)).double()
+    parts = [features[rows].double() @ direction for rows in blocks(len(features))]
+    return len(features) - len(np.unique(torch.cat(parts).numpy()))
+
+
+def blocks(rows: int) -> Iterator[slice]:
+    """Split rows into blocks; stop between two if the user interrupts."""
+    for start in range(0, rows, BLOCK):
+        interrupts.check()
+        yield slice(start, min(start + BLOCK, rows))
+
+
+def own_blocks(rows: int) -> Iterator[slice]:
+    """List this process's share of the blocks."""
+    for number, block in enumerate(blocks(rows)):
+        if number % processes.world_size() == processes.rank():
+            yield block
+
+
+def _standard(features: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute mean and standard deviation of each feature; 1 in place of a deviation of 0."""
+    total = square = torch.zeros(features.shape[1], dtype=torch.float64)
+    shift = features[0].double()  # so that squares of a large mean do not cancel
+    for rows in blocks(len(features)):
+        x = features[rows].double() - shift
+        total, square = total + x.sum(0), square + x.square().sum(0)
+    mean = total / len(features)
+    variance = (square / len(features) - mean.square()).clamp(min=0)
+    # Rounding leaves a trace of variance in a feature that is constant.
+    constant = variance <= 1e-12 * (1 + shift.square())
+    if bool(constant.all()):
+        raise InputError("all rows have the same features, so none says anything of another")
+    scale = variance.sqrt().masked_fill(constant, 1.0)
+    return (mean + shift).float(), scale.float()
+
+
+def _compared(features: Tensor, mean: Tensor, scale: Tensor) -> Basis:
+    """Factor the similarities of all pairs of rows."""
+    x = (features.to(mean.device).float() - mean) / scale
+    spectrum, vectors = torch.linalg.eigh(squared_exponential(x, x))
+    return Basis(features, mean, scale, x, vectors, spectrum.clamp(min=0), vectors)
+
+
+def _streamed(features: Tensor, mean: Tensor, scale: Tensor, landmarks: Tensor) -> Basis:
+    """Factor the rows by their similarities to landmarks, or by their features."""
+    if len(landmarks):
+        between = squared_exponential(landmarks, landmarks).double()
+        values, vectors = torch.linalg.eigh(between)
+        large = values > _RANK * values[-1]
+        whiten = vectors[:, large] / values[large].sqrt()
+    else:
+        whiten = torch.eye(len(mean), dtype=torch.float64, device=mean.device)
+    plain = Basis(features, mean, scale, landmarks, whiten.float(), whiten.new_ones(1).float())
+    gram = whiten.new_zeros(whiten.shape[1], whiten.shape[1])
+    with progress("factor", len(features)) as show:
+        for rows in own_blocks(len(features)):
+            # Whitened before they are multiplied: squares of similarities would lose half of the
+            # digits.
+            z = plain.coordinates(features[rows])
+            gram += (z.T @ z).double()
+            show.advance(len(z))
+    processes.all_reduce(gram)
+    spectrum, turn = torch.linalg.eigh(gram)
+    large = spectrum > _RANK * spectrum[-1]
+    spectrum, turn = spectrum[large], turn[:, large]
+    lift = (whiten @ turn) * spectrum.sqrt()
+    return Basis(features, mean, scale, landmarks, lift.float(), spectrum.float())

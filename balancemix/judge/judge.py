@@ -1,0 +1,141 @@
+"""judge(): what the other rows say of each label, and how far the given label can be believed.
+
+    score       kernel ridge regression on the given labels, leave-one-out (judge/ridge.py)
+    confidence  η = P(present | score)                                      (judge/noise_model.py)
+    posterior   q = P(present | given label, score), by modelled rates of errors
+
+Nothing here has learned the label that it judges. What it cannot know: how many labels are wrong.
+The rates are right where errors do not depend on the row, and bound nothing where they do.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from balancemix.errors import InputError
+from balancemix.judge.basis import duplicates
+from balancemix.judge.noise_model import fit_noise_model
+from balancemix.judge.ridge import Penalty, Ridge
+from balancemix.labels.table import check_given
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What the judge thinks of N×K labels; matrices are float32."""
+
+    score: Tensor
+    confidence: Tensor  # η
+    posterior: Tensor  # q
+    rho0: Tensor  # K: modelled P(given 1 | absent)
+    rho1: Tensor  # K: modelled P(given 0 | present)
+    judged: Tensor  # K: whether the other rows say anything at all of the class
+    penalty: Penalty
+
+    def targets(self, given: Tensor, share: float = 0.4, *, modelled: bool = True) -> Tensor:
+        """Mix the posterior, or the given label if not `modelled`, with the confidence: N×K.
+
+        A class that is not judged keeps its given labels.
+        """
+        present = (given > 0).float()
+        base = self.posterior if modelled else torch.where(given < 0, self.confidence, present)
+        mixed = (1 - share) * base + share * self.confidence
+        return torch.where(self.judged | (given < 0), mixed, present).clamp_(0, 1)
+
+    def arrays(self) -> dict[str, Any]:
+        """Return arrays to be stored."""
+        matrices = ("score", "confidence", "posterior")
+        return {
+            **{name: getattr(self, name).half().numpy() for name in matrices},
+            **{name: getattr(self, name).numpy() for name in ("rho0", "rho1", "judged")},
+            "penalty": np.float64(self.penalty.best),
+            "grid": np.array(self.penalty.grid),
+            "errors": np.array(self.penalty.errors),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Any]) -> Opinion:
+        """Read what `arrays` returned."""
+        read = {name: torch.as_tensor(np.asarray(arrays[name])) for name in arrays}
+        score, confidence, posterior = (
+            read[name].float() for name in ("score", "confidence", "posterior")
+        )
+        rho0, rho1, judged = read["rho0"], read["rho1"], read["judged"].bool()
+        penalty = Penalty(float(read["penalty"]), read["grid"].tolist(), read["errors"].tolist())
+        shapes = {matrix.shape for matrix in (score, confidence, posterior)}
+        wide = {(len(rho0),), (len(rho1),), (len(judged),), score.shape[1:]}
+        if len(shapes) > 1 or len(wide) > 1:
+            raise InputError("its arrays do not fit each other")
+        return cls(score, confidence, posterior, rho0, rho1, judged, penalty)
+
+
+def judge(
+    given: Tensor,
+    features: Tensor | Ridge,
+    *,
+    verified: Tensor | None = None,
+    groups: Tensor | None = None,
+    landmarks: int | None = None,
+    seed: int = 0,
+    device: torch.device | str = "cpu",
+) -> Opinion:
+    """Judge N×K given labels (1, 0, or −1 for unknown) by N×D features, or by rows factored before.
+
+    `verified` labels (N×K booleans) are known to be right: they are believed, and no rates are
+    estimated from them. Rows of one of the `groups` (N numbers) do not judge each other; give near
+    duplicates one group. `landmarks`, `seed` and `device` are those of `Ridge.of`.
+
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> features = torch.randn(300, 4, generator=generator)
+    >>> truth = (features[:, :2] > 0.5).int()
+    >>> given = truth.clone()
+    >>> given[7, 0] = 1 - given[7, 0]
+    >>> opinion = judge(given, features)
+    >>> doubt = (opinion.posterior - given).abs()
+    >>> int(doubt[:, 0].argmax())
+    7
+    """
+    check_given(given)
+    given = given.detach().cpu().to(torch.int8)
+    if isinstance(features, Tensor):
+        if len(features) != len(given):
+            raise InputError(f"{len(given)} rows of labels, but {len(features)} rows of features")
+        if groups is None and (count := duplicates(features)):
+            warnings.warn(
+                f"{count:,} rows have the same features as another row and judge each other; give "
+                "such rows one group",
+                stacklevel=2,
+            )
+        features = Ridge.of(features, landmarks=landmarks, groups=groups, seed=seed, device=device)
+    known = given >= 0
+    target = (given > 0).float()
+    penalty = features.choose(target, known)
+    score = features.leave_one_out(target, penalty.best, known)
+    judged = is_judged(given, score)
+    doubtful = given if verified is None else given.masked_fill(verified, -1)
+    model = fit_noise_model(doubtful, score)
+    confidence = model.confidence(score)
+    posterior = model.posterior(given, confidence)
+    if verified is not None:
+        posterior = torch.where(verified, target, posterior)
+    return Opinion(score, confidence, posterior, model.rho0, model.rho1, judged, penalty)
+
+
+def is_judged(given: Tensor, score: Tensor) -> Tensor:
+    """Mark the classes whose given positives score above chance, by two standard errors of AUC."""
+    judged = torch.zeros(given.shape[1], dtype=torch.bool)
+    for k, (labels, scores) in enumerate(zip(given.T, score.T, strict=True)):
+        positive, negative = scores[labels > 0], scores[labels == 0].sort().values
+        m, n = len(positive), len(negative)
+        if m and n:
+            below = torch.searchsorted(negative, positive).double()
+            tied = torch.searchsorted(negative, positive, right=True).double()
+            auc = float((below + tied).mean()) / (2 * n)
+            judged[k] = auc - 0.5 > 2 * ((m + n + 1) / (12 * m * n)) ** 0.5
+    return judged

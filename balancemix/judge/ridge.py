@@ -1,0 +1,247 @@
+"""Ridge: kernel ridge regression in closed form, every row scored by the others.
+
+    score = y − [A⁻¹(y − ȳ)]ᵢ / [A⁻¹]ᵢᵢ,   A = kernel + λ                     leave-one-out
+          = ȳ + (f − h·(y − ȳ)) / (1 − h)                                     the same by V and w
+
+f is the fit of y − ȳ, h the leverage Σⱼ V²ᵢⱼ·wⱼ/(wⱼ + λ): nothing is fitted again. The mean ȳ and
+the standardisation of the features are those of all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from balancemix import processes
+from balancemix.errors import InputError
+from balancemix.judge.basis import Basis, Kernel, blocks, make_basis, own_blocks
+from balancemix.models.kernel import KernelMachine
+from balancemix.progress import progress
+
+GRID = tuple(2.0**power for power in range(-3, 8))
+_WIDER = 8  # steps by which the grid may grow on each side
+_SCORED = 20_000  # rows by which a penalty is chosen
+_PATTERNS = 8  # sets of known rows by which a penalty is chosen
+_LEAST = 1e-6  # of 1 − h
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """A penalty chosen by leave-one-out error."""
+
+    best: float
+    grid: list[float]
+    errors: list[float]  # for each of the grid
+
+    @property
+    def at_edge(self) -> bool:
+        """Whether a penalty beyond the grid might be better."""
+        return self.best in (self.grid[0], self.grid[-1])
+
+
+class Ridge:
+    """N rows of features, factored once, to be fitted to any N×K targets.
+
+    Rows of one of the `groups` (N numbers) are scored by the rows of other groups. `known` marks
+    the targets to fit, N×K; a class is fitted on its known rows alone, and scored in all.
+    """
+
+    def __init__(self, basis: Basis, groups: Tensor | None = None) -> None:
+        if groups is not None and groups.shape != (len(basis),):
+            raise InputError(f"groups must be {len(basis)} numbers, not {tuple(groups.shape)}")
+        self.basis, self.groups = basis, groups
+
+    @classmethod
+    def of(
+        cls,
+        features: Tensor,
+        *,
+        kernel: Kernel = "rbf",
+        landmarks: int | None = None,
+        groups: Tensor | None = None,
+        seed: int = 0,
+        device: torch.device | str = "cpu",
+    ) -> Ridge:
+        """Factor N×D features; see `make_basis`."""
+        basis = make_basis(features, kernel, landmarks=landmarks, seed=seed, device=device)
+        return cls(basis, groups)
+
+    def __len__(self) -> int:
+        return len(self.basis)
+
+    def leave_one_out(self, target: Tensor, penalty: float, known: Tensor | None = None) -> Tensor:
+        """Score every row of every class by the other rows: N×K."""
+        target = self._checked(target, known)
+        if known is None or bool(known.all()):
+            return _left_out(self, target, penalty)
+        scores = torch.zeros(target.shape)
+        for classes, rows in _patterns(known):
+            part, rest = self._only(rows), (~known[:, classes[0]]).nonzero()[:, 0]
+            scores[rows[:, None], classes] = _left_out(part, target[rows][:, classes], penalty)
+            machine = part.solve(target[rows][:, classes], penalty)
+            for block in blocks(len(rest)):
+                x = self.basis.features[rest[block]].to(self.basis.device).float()
+                scores[rest[block][:, None], classes] = machine.scores(x).cpu()
+        return scores
+
+    def choose(self, target: Tensor, known: Tensor | None = None) -> Penalty:
+        """Choose the penalty with the least leave-one-out error.
+
+        A class's squared error is divided by the sum of its targets, so that rare classes count.
+        The grid grows as long as its edge is the best. With many patterns of known rows, some are
+        enough to choose by.
+        """
+        target = self._checked(target, known)
+        cases = [(self, target)]
+        if known is not None and not bool(known.all()):
+            some = list(_patterns(known))
+            some = some[:: -(-len(some) // _PATTERNS)]
+            cases = [(self._only(rows), target[rows][:, classes]) for classes, rows in some]
+        projected = [_projected(part.basis, y, y.mean(0)) for part, y in cases]
+        errors = dict.fromkeys(GRID, 0.0)
+        for grid in _growing(errors):
+            each = [
+                _errors(part.basis, y, v, grid)
+                for (part, y), v in zip(cases, projected, strict=True)
+            ]
+            errors |= zip(grid, map(sum, zip(*each, strict=True)), strict=True)
+        grid = sorted(errors)
+        best = min(grid, key=errors.__getitem__)
+        return Penalty(best, grid, [errors[penalty] for penalty in grid])
+
+    def solve(self, target: Tensor, penalty: float, known: Tensor | None = None) -> KernelMachine:
+        """Fit all rows, and return what scores any others."""
+        target, basis = self._checked(target, known), self.basis
+        if known is None or bool(known.all()):
+            mean = target.mean(0)
+            projected = _projected(basis, target, mean)
+            coefficients = basis.lift @ (projected / (basis.spectrum + penalty)[:, None])
+            return self._machine(coefficients, mean.to(basis.device))
+        coefficients = basis.lift.new_zeros(len(basis.lift), target.shape[1])
+        intercept = basis.lift.new_zeros(target.shape[1])
+        for classes, rows in _patterns(known):
+            part = self._only(rows).solve(target[rows][:, classes], penalty)
+            # Where all pairs are compared, the landmarks are the rows.
+            places = slice(None) if basis.kept is None else rows[:, None]
+            coefficients[places, classes] = part.coefficients
+            intercept[classes] = part.intercept
+        return self._machine(coefficients, intercept)
+
+    def _machine(self, coefficients: Tensor, intercept: Tensor) -> KernelMachine:
+        basis = self.basis
+        return KernelMachine(basis.mean, basis.scale, basis.landmarks, coefficients, intercept)
+
+    def _only(self, rows: Tensor) -> Ridge:
+        groups = None if self.groups is None else self.groups[rows]
+        return Ridge(self.basis.only(rows), groups)
+
+    def _checked(self, target: Tensor, known: Tensor | None) -> Tensor:
+        if target.ndim != 2 or len(target) != len(self):
+            shape = "×".join(map(str, target.shape))
+            raise InputError(f"targets must be {len(self)}×K, not {shape}")
+        if known is not None and known.shape != target.shape:
+            raise InputError("known must have the shape of the targets")
+        return target.detach().cpu().float()
+
+
+def _left_out(ridge: Ridge, target: Tensor, penalty: float) -> Tensor:
+    """Score every row by the others, where every label is known."""
+    basis, mean = ridge.basis, target.mean(0)
+    projected = _projected(basis, target, mean)
+    scores = torch.zeros(target.shape)
+    with progress("score", len(basis)) as show:
+        for rows in own_blocks(len(basis)):
+            vectors = basis.vectors(rows)
+            scores[rows] = _scores(basis, vectors, projected, target[rows] - mean, penalty) + mean
+            show.advance(len(vectors))
+    processes.all_reduce(scores)
+    for group in _shared_groups(ridge.groups):
+        centred = target[group] - mean
+        scores[group] = _group_scores(basis, group, projected, centred, penalty) + mean
+    return scores
+
+
+def _scores(
+    basis: Basis, vectors: Tensor, projected: Tensor, target: Tensor, penalty: float
+) -> Tensor:
+    """Score rows of V with centred targets, each without itself."""
+    shrunk = basis.spectrum / (basis.spectrum + penalty)
+    fit = (vectors @ (shrunk[:, None] * projected)).cpu()
+    leverage = (vectors.square() @ shrunk)[:, None].cpu()
+    return (fit - leverage * target) / (1 - leverage).clamp(min=_LEAST)
+
+
+def _group_scores(
+    basis: Basis, rows: Tensor, projected: Tensor, target: Tensor, penalty: float
+) -> Tensor:
+    """Score the rows of a group without all of them."""
+    shrunk, vectors = basis.spectrum / (basis.spectrum + penalty), basis.vectors(rows)
+    hat = (vectors * shrunk) @ vectors.T
+    rest = target - (vectors @ (shrunk[:, None] * projected)).cpu()
+    without = torch.eye(len(rows)) - hat.cpu()
+    solution: Tensor = torch.linalg.lstsq(without, rest).solution
+    return target - solution
+
+
+def _shared_groups(groups: Tensor | None) -> Iterator[Tensor]:
+    """List the rows of each group of two or more."""
+    if groups is None:
+        return
+    _, group, counts = np.unique(groups.numpy(), return_inverse=True, return_counts=True)
+    order = np.argsort(group, kind="stable")
+    for rows in np.split(order, counts.cumsum()[:-1]):
+        if len(rows) > 1:
+            yield torch.from_numpy(rows)
+
+
+def _projected(basis: Basis, target: Tensor, mean: Tensor) -> Tensor:
+    """Compute Vᵀ(y − ȳ): r×K."""
+    if basis.kept is not None:
+        return basis.kept.T @ (target - mean).to(basis.device)
+    total = basis.lift.new_zeros(len(basis.lift), target.shape[1])
+    for rows in own_blocks(len(basis)):
+        z = basis.similarities(basis.features[rows])
+        total += z.T @ (target[rows] - mean).to(basis.device)
+    return (basis.lift / basis.spectrum).T @ processes.all_reduce(total)
+
+
+def _errors(basis: Basis, target: Tensor, projected: Tensor, grid: Sequence[float]) -> list[float]:
+    """Compute the leave-one-out error of each penalty, over some of the rows if there are many."""
+    mean, errors = target.mean(0), [0.0] * len(grid)
+    weight = len(target) / target.sum(0).clamp(min=1e-3)
+    order = torch.randperm(len(basis), generator=torch.Generator().manual_seed(0))
+    chosen = order[:_SCORED].sort().values
+    for block in blocks(len(chosen)):
+        vectors, centred = basis.vectors(chosen[block]), target[chosen[block]] - mean
+        for place, penalty in enumerate(grid):
+            off = _scores(basis, vectors, projected, centred, penalty) - centred
+            errors[place] += float((off.square().sum(0) * weight).sum()) / len(chosen)
+    return errors
+
+
+def _growing(errors: dict[float, float]) -> Iterator[list[float]]:
+    """List the grid, then one more penalty at a time beyond an edge that is the best so far."""
+    yield list(errors)
+    for _ in range(2 * _WIDER):
+        best, least, most = min(errors, key=errors.__getitem__), min(errors), max(errors)
+        if best == least and least > GRID[0] / 2**_WIDER:
+            yield [least / 2]
+        elif best == most and most < GRID[-1] * 2**_WIDER:
+            yield [most * 2]
+        else:
+            return
+
+
+def _patterns(known: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Group the classes by the rows in which they are known: the classes, and those rows."""
+    sharing: dict[bytes, list[int]] = {}
+    for k, column in enumerate(known.T):
+        sharing.setdefault(np.packbits(column.numpy()).tobytes(), []).append(k)
+    for names in sharing.values():
+        classes, rows = torch.tensor(names), known[:, names[0]].nonzero()[:, 0]
+        if len(rows):
+            yield classes, rows
