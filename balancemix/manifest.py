@@ -45,6 +45,11 @@ class Manifest:
 
         write_whole(path, save, ready=enter)
 
+    def enter(self, name: str, digest: str) -> None:
+        """Enter the checksum of a file that is about to be written; the one before it stays."""
+        entries = self._read() or {}
+        self._write({**entries, name: [*entries.get(name, [])[-1:], digest]})
+
     @property
     def exists(self) -> bool:
         """Whether any checksums were kept."""
@@ -120,6 +125,11 @@ def checksum(path: Path) -> str:
     """Compute the SHA-256 of a file."""
     with path.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def checksum_of(text: str) -> str:
+    """Compute the SHA-256 of a text file that holds this."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _sealed(entries: dict[str, list[str]]) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Write a table as Markdown, CSV and LaTeX, or lay it out for a terminal."""
 
 import re
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import rich.table
@@ -24,26 +25,47 @@ LATEX: dict[Mark, str] = {"": "{}", "best": r"\textbf{{{}}}", "second": r"\under
 SCREEN: dict[Mark, str] = {"": "", "best": "bold", "second": "underline"}
 
 
-def write_tables(folder: Path, tables: Iterable[Table]) -> None:
-    """Write each table in every form, but over none that a person edited."""
-    check_tables(folder)
+def write_tables(folder: Path, tables: Sequence[Table]) -> None:
+    """Write each table in every form, but over no file that a person edited or put there."""
+    check_tables(folder, tables)
     outputs = Outputs(folder)
     for table in tables:
-        write_text(folder / f"{table.name}.md", markdown(table))
-        write_text(folder / f"{table.name}.tex", latex(table))
-        header, *rows = csv_rows(table)
-        write_csv(folder / f"{table.name}.csv", header, rows)
-        for form in ("md", "tex", "csv"):
-            outputs.remember(folder / f"{table.name}.{form}")
+        for path in _write(folder, table):
+            outputs.remember(path)
 
 
-def check_tables(folder: Path) -> None:
-    """Refuse to write the tables again if a person edited one."""
-    if edited := Outputs(folder).edited():
+def check_tables(folder: Path, tables: Iterable[Table] = ()) -> None:
+    """Refuse to write the tables again if a person edited one, or if a bench did not write one.
+
+    A table without a checksum, which an older version may have left, is the bench's own if it holds
+    what would be written now, byte for byte.
+    """
+    outputs = Outputs(folder)
+    if edited := outputs.edited():
         raise InputError(
             f"{folder}: edited since the bench wrote them: {listing(edited, 3)}; move them away "
             "and repeat the command"
         )
+    with tempfile.TemporaryDirectory() as name:
+        made = [path for table in tables for path in _write(Path(name), table)]
+        known = outputs.names
+        there = [path for path in made if path.name not in known and (folder / path.name).exists()]
+        foreign = [p.name for p in there if (folder / p.name).read_bytes() != p.read_bytes()]
+    if foreign:
+        raise InputError(
+            f"{folder}: not known to be written by this bench: {listing(foreign, 3)}; move them "
+            "away and repeat the command"
+        )
+
+
+def _write(folder: Path, table: Table) -> list[Path]:
+    """Write a table in every form, and return the files."""
+    paths = [folder / f"{table.name}.{form}" for form in ("md", "tex", "csv")]
+    write_text(paths[0], markdown(table))
+    write_text(paths[1], latex(table))
+    header, *rows = csv_rows(table)
+    write_csv(paths[2], header, rows)
+    return paths
 
 
 def markdown(table: Table) -> str:

@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from balancemix.bench.finished import Finished
+from balancemix.bench.layouts import make_tables
 from balancemix.bench.plan import BenchPlan, Job, read_bench
 from balancemix.bench.pool import Task, train_all
 from balancemix.bench.progress import BenchProgress
 from balancemix.bench.render import check_tables
+from balancemix.bench.scores import read_results
 from balancemix.data import BUILT_IN
 from balancemix.errors import InputError
 from balancemix.files import check_folder, write_json
+from balancemix.manifest import Outputs
 from balancemix.progress import progress
 from balancemix.run import Run
 
@@ -27,10 +30,13 @@ def check_data(plan: BenchPlan) -> None:
 
 
 def check_out(out: Path) -> None:
-    """Refuse a directory that holds other files and is not a bench."""
-    if not (out / "bench.json").is_file():
-        check_folder(out, ("runs", "tables", "failures"), "a bench")
-    check_tables(out / "tables")
+    """Refuse a directory that holds other files and is not a bench, and tables of other origin."""
+    plan, folder = out / "bench.json", out / "tables"
+    if not plan.is_file():
+        check_folder(out, (), "a bench")  # a bench stores its plan before anything else
+    check_tables(folder)
+    if folder.is_dir() and not Outputs(folder).exists:
+        check_tables(folder, make_tables(read_results(read_bench(str(plan)), out / "runs")))
 
 
 def remember(out: Path, plan: BenchPlan) -> None:

@@ -1,10 +1,17 @@
 """`balancemix demo`: the method at work on data that everybody has."""
 
+from __future__ import annotations
+
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from balancemix.commands.arguments import add_force, add_json
 from balancemix.plan.sections import SEED, TrainPlan
+
+if TYPE_CHECKING:
+    from balancemix.manifest import Outputs
+    from balancemix.plan.plan import Plan
 
 DESCRIPTION = """\
 see BCE and BalanceMix learn from digits of which 40 % are mislabelled
@@ -17,6 +24,7 @@ example:
 
 METHODS = ("bce", "balancemix")
 NOISE = "mislabel:0.4"
+PLAN, METRICS = "plan.json", "metrics.json"  # of a run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,32 +36,53 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser, "the results")
 
 
+def planned(name: str, arguments: argparse.Namespace) -> Plan:
+    """Make the plan of a method."""
+    from balancemix.plan.plan import Plan
+
+    tree = {"method": {"name": name}, "noise": NOISE, "seed": arguments.seed}
+    return Plan.from_tree({**tree, "train": {"epochs": arguments.epochs}})
+
+
+def check_run(outputs: Outputs, name: str, plan: Plan, *, force: bool) -> None:
+    """Refuse a run that no demo trained here, which starting over would delete.
+
+    A demo enters the checksums of its plans before, and of its metrics after the training: the run
+    of a person has other metrics, even if its plan is the same.
+    """
+    from balancemix.errors import InputError
+    from balancemix.run import Run
+
+    path = outputs.folder / name
+    there = [f"{name}/{file}" for file in (PLAN, METRICS) if (path / file).exists()]
+    if not force and not all(map(outputs.is_intact, there)):
+        raise InputError(
+            f"{path}: holds a run that is not the demo's; use another --out, or --force replaces it"
+        )
+    Run.check(path, plan, force=True)
+
+
 def run(arguments: argparse.Namespace) -> None:
     """Train both, write the page, print the table."""
     from balancemix.commands.show import console, make_table, scores
-    from balancemix.errors import InputError
-    from balancemix.files import check_folder, to_json, write_text
-    from balancemix.manifest import Outputs
-    from balancemix.plan.plan import Plan
+    from balancemix.files import check_folder, json_text, to_json, write_text
+    from balancemix.manifest import Outputs, checksum, checksum_of
     from balancemix.progress import progress
     from balancemix.report import gallery
     from balancemix.report.summary import Summary
-    from balancemix.run import Run
     from balancemix.training.experiment import train_plan
 
     page, outputs = arguments.out / "index.html", Outputs(arguments.out)
     check_folder(arguments.out, (page.name, *METHODS), "the demo")
-    for name in METHODS:
-        old = Run(arguments.out / name)
-        foreign = old.has("plan") and (old.plan.data.path, old.plan.noise) != ("digits", NOISE)
-        if foreign and not arguments.force:
-            raise InputError(f"{old.path}: holds a run that is not the demo's; use another --out")
+    plans = {name: planned(name, arguments) for name in METHODS}
+    for name, plan in plans.items():
+        check_run(outputs, name, plan, force=arguments.force)
     outputs.check_output(page, force=arguments.force)
     summaries = {}
-    for name in METHODS:
-        tree = {"method": {"name": name}, "noise": NOISE, "seed": arguments.seed}
-        plan = Plan.from_tree({**tree, "train": {"epochs": arguments.epochs}})
+    for name, plan in plans.items():
+        outputs.enter(f"{name}/{PLAN}", checksum_of(json_text(plan.tree())))
         run_, experiment, _ = train_plan(plan, arguments.out / name, progress, force=True)
+        outputs.enter(f"{name}/{METRICS}", checksum(run_.path / METRICS))
         summaries[name] = Summary(run_)
     commands = [f"balancemix demo --seed {arguments.seed} --epochs {arguments.epochs}"]
     commands += [f"balancemix audit {arguments.out / name}" for name in METHODS]

@@ -5,7 +5,11 @@ import json
 import numpy as np
 import pytest
 
+from balancemix.bench.plan import read_bench
 from balancemix.cli import main
+from balancemix.files import write_json
+from balancemix.manifest import Outputs
+from balancemix.report import gallery
 from tests.bench.plans import PLAN
 from tests.conftest import tiny_arrays
 
@@ -37,6 +41,78 @@ def test_the_demo_replaces_no_run_but_its_own(plan, tmp_path, capsys):
     assert (tmp_path / "runs" / "bce" / "model.safetensors").read_bytes() == before
 
 
+@pytest.mark.parametrize("name", ["runs", "tables", "failures"])
+def test_a_folder_that_only_looks_like_a_bench_is_refused(plan, tmp_path, capsys, name):
+    (tmp_path / "out" / name).mkdir(parents=True)
+    (tmp_path / "out" / name / "mine.md").write_text("precious")
+    assert main(["bench", plan, "--out", "out", "--jobs", "1"]) == 2
+    assert f"out: holds other files ({name})" in capsys.readouterr().err
+    assert [file.name for file in (tmp_path / "out").rglob("*")] == [name, "mine.md"]
+
+
+@pytest.fixture
+def demo(monkeypatch):
+    """Leave out the page, which takes longer than the training."""
+    monkeypatch.setattr(gallery, "cards", lambda rows, findings: [])
+    return ["demo", "--epochs", "1", "--out", "runs"]
+
+
+def test_the_demo_replaces_a_run_of_its_own(demo, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(demo) == 0
+    assert main([*demo, "--seed", "3"]) == 0
+    assert json.loads((tmp_path / "runs/bce/plan.json").read_bytes())["seed"] == 3
+    (tmp_path / "runs/bce/metrics.json").unlink()  # as if it had been stopped
+    assert main(demo) == 0
+    assert json.loads((tmp_path / "runs/bce/plan.json").read_bytes())["seed"] == 0
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_the_demo_replaces_no_run_of_a_person_that_is_like_its_own(
+    demo, tmp_path, monkeypatch, capsys, before
+):
+    monkeypatch.chdir(tmp_path)
+    if before:
+        assert main(demo) == 0
+    call = ["train", "digits", "--noise", "mislabel:0.4", "--method", "bce", "--epochs", "1"]
+    assert main([*call, "--out", "runs/bce", "--force"]) == 0
+    mine = (tmp_path / "runs/bce/metrics.json").read_bytes()
+    assert main(demo) == 2
+    assert "bce: holds a run that is not the demo's" in capsys.readouterr().err
+    assert (tmp_path / "runs/bce/metrics.json").read_bytes() == mine
+    assert main([*demo, "--force"]) == 0
+    assert (tmp_path / "runs/bce/metrics.json").read_bytes() != mine
+
+
+def test_tables_without_checksums_are_replaced_only_if_the_bench_made_them(plan, tmp_path, capsys):
+    call = ["bench", plan, "--out", "out", "--jobs", "1"]
+    assert main(call) == 0
+    (tmp_path / "out/tables/.outputs.json").unlink()  # as an older version left them
+    assert main([*call, "--tables"]) == 0  # the same, byte for byte
+    assert (tmp_path / "out/tables/.outputs.json").exists()
+    (tmp_path / "out/tables/.outputs.json").unlink()
+    table = next((tmp_path / "out/tables").glob("*.csv"))
+    table.write_text("my own")
+    capsys.readouterr()
+    for more in ([], ["--tables"]):
+        assert main([*call, *more]) == 2
+        said = capsys.readouterr().err
+        assert f"not known to be written by this bench: {table.name}; move them away" in said
+    assert table.read_text() == "my own"
+
+
+def test_a_table_that_a_person_put_among_the_bench_s_is_not_replaced(plan, tmp_path, capsys):
+    call = ["bench", plan, "--out", "out", "--jobs", "1"]
+    assert main(call) == 0
+    outputs = Outputs(tmp_path / "out/tables")
+    known, table = outputs._read(), next((tmp_path / "out/tables").glob("*.csv"))
+    outputs._write({name: sums for name, sums in known.items() if name != table.name})
+    table.write_text("my own")
+    assert main([*call, "--tables"]) == 2
+    assert f"not known to be written by this bench: {table.name}" in capsys.readouterr().err
+    assert table.read_text() == "my own"
+
+
 def test_an_edited_table_is_not_replaced(plan, tmp_path, capsys):
     call = ["bench", plan, "--out", "out", "--jobs", "1"]
     assert main(call) == 0
@@ -54,6 +130,7 @@ def test_a_stranger_s_unfinished_run_runs_no_code(plan, tmp_path, capsys):
     (tmp_path / "evil_method.py").write_text("open('executed', 'w').close()")
     run = tmp_path / "out" / "runs" / "bce-none-0"
     run.mkdir(parents=True)
+    write_json(tmp_path / "out" / "bench.json", read_bench(plan).tree())
     tree = {"method": {"name": "evil_method:X"}, "data": {"path": "tiny.npz"}}
     (run / "plan.json").write_text(json.dumps(tree))
     assert main(["bench", plan, "--out", "out", "--jobs", "1"]) == 1
