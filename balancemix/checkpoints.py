@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from balancemix import files, processes
+from balancemix import files, interrupts, processes
 from balancemix.directory import FILES, Directory
 from balancemix.errors import DamagedFile, InputError
 from balancemix.methods import Method
@@ -30,13 +30,14 @@ class Checkpoints(Directory):
         self._write("log", lambda path: path.write_bytes(text.encode()))
 
     def save_checkpoint(self, state: Mapping[str, Any]) -> None:
-        """Store the state to resume from, and keep the one before."""
+        """Store the state to resume from, and keep the one before; Ctrl-C waits for it."""
 
         def save(path: Path) -> None:
             with path.open("wb") as out:  # so that a full disk is an OSError
                 torch.save({"version": VERSION, **state}, out)
 
-        self._write("checkpoint", save, keep=FILES["previous"])
+        with interrupts.deferred():
+            self._write("checkpoint", save, keep=FILES["previous"])
 
     def is_started(self) -> bool:
         """Return whether there is a checkpoint to resume from; the same in all processes."""

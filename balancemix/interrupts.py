@@ -41,6 +41,36 @@ def listening() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+@contextmanager
+def deferred() -> Iterator[None]:
+    """Let the first Ctrl-C or SIGTERM wait until the block has ended; the second one does not.
+
+    For C code that calls Python back, as torch does while it saves: it would turn the exception of
+    a handler into one of its own.
+    """
+    waiting: list[int] = []
+
+    def wait(number: int, frame: FrameType | None) -> None:
+        waiting.append(number)
+        restore()
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    main = threading.current_thread() is threading.main_thread()
+    found = {number: signal.getsignal(number) for number in SIGNALS if main}
+    before = {number: handler for number, handler in found.items() if callable(handler)}
+    for number in before:
+        signal.signal(number, wait)
+    try:
+        yield
+    finally:
+        restore()
+        if waiting:
+            signal.raise_signal(waiting[0])
+
+
 def check() -> None:
     """Raise `Stopped` if a signal came and its exception was lost."""
     if (stopped := received()) is not None:
@@ -48,10 +78,7 @@ def check() -> None:
 
 
 def received() -> Stopped | None:
-    """Return the signal that came, if one did, whatever became of its exception.
-
-    While torch saves to a file, for one, it turns it into a RuntimeError.
-    """
+    """Return the signal that came, if one did, whatever became of its exception."""
     return Stopped(_received[0]) if _received else None
 
 

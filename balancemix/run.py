@@ -172,7 +172,8 @@ class Run(Checkpoints):
         return self._existing("data").read_bytes()
 
     def held(self) -> AbstractContextManager[None]:
-        """Keep other processes from training in this directory."""
+        """Keep other processes from training in this directory, which is made if it is missing."""
+        self.path.mkdir(parents=True, exist_ok=True)
         return files.locked(self.path, "training in it")
 
     def save_epoch(self, log: Log, method: Method, engine: Any) -> None:

@@ -1,5 +1,6 @@
 """Ctrl-C and SIGTERM: the right exit code, and no signal is lost."""
 
+import io
 import os
 import re
 import signal
@@ -8,9 +9,11 @@ import sys
 import time
 
 import pytest
+import torch
 
 from balancemix import commands, interrupts
 from balancemix.cli import main
+from balancemix.run import Run
 
 
 @pytest.mark.parametrize("number", interrupts.SIGNALS)
@@ -43,6 +46,47 @@ def test_what_a_signal_becomes_in_c_code_still_ends_as_a_stop(monkeypatch, capsy
     monkeypatch.setattr(commands.COMMANDS["presets"], "run", run)
     assert main(["presets"]) == 143
     assert capsys.readouterr().err.startswith("balancemix: stopped; ")
+
+
+class Interrupted(io.BytesIO):
+    """A file at the first write to which somebody presses Ctrl-C."""
+
+    def __init__(self, out):
+        super().__init__()
+        self.out, self.pressed = out, False
+
+    def write(self, content):
+        if not self.pressed:
+            self.pressed = True
+            signal.raise_signal(signal.SIGINT)
+        return self.out.write(content)
+
+    def flush(self):
+        self.out.flush()
+
+
+def test_ctrl_c_in_a_script_while_torch_saves_is_a_keyboard_interrupt(tmp_path, monkeypatch):
+    save = torch.save
+    monkeypatch.setattr(torch, "save", lambda state, out: save(state, Interrupted(out)))
+    run, weights = Run(tmp_path), torch.arange(100_000)
+    with pytest.raises(KeyboardInterrupt):
+        run.save_checkpoint({"weights": weights, "log": "[]"})
+    state, _ = run.read_checkpoint()  # what was being saved is saved
+    assert torch.equal(state["weights"], weights)
+    assert not list(tmp_path.glob("*.draft"))
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@interrupts.deferred()
+def press_twice():
+    signal.raise_signal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_second_ctrl_c_does_not_wait():
+    with pytest.raises(KeyboardInterrupt):
+        press_twice()
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -1,15 +1,19 @@
 """No command writes over a person's file; data or files that change under a run are noticed."""
 
-import multiprocessing
+import json
 import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from balancemix.cli import main
-from balancemix.files import locked
 from tests.conftest import tiny_arrays
 
 SMALL = ("--epochs", "3", "--batch-size", "16", "--device", "cpu", "--set", "model.hidden=8")
@@ -82,33 +86,72 @@ def test_edited_findings_are_not_replaced(work, capsys, call):
 
 
 @pytest.mark.parametrize(
-    "call",
-    ["audit run", "predict run x.npz", "export run", "report run", "noise photos --noise single"],
+    ("call", "code"),
+    [
+        ("audit run", 0),
+        ("predict run x.npz", 0),
+        ("report run", 0),
+        ("export run", 2),  # must end in .csv or .npz
+        ("noise photos --noise single", 2),
+    ],
 )
-def test_a_device_is_written_to_and_stays(work, call):
-    if os.geteuid() == 0 and not Path("/dev/null").is_char_device():
+def test_the_null_device_is_written_to_or_refused_and_stays(work, capsys, call, code):
+    if not Path("/dev/null").is_char_device():
         pytest.skip("there is no null device")
-    main([*call.split(), "--out", "/dev/null"])
+    assert main([*call.split(), "--out", "/dev/null"]) == code
+    assert ("/dev/null: must end in" in capsys.readouterr().err) == (code == 2)
     assert Path("/dev/null").is_char_device()
 
 
-def hold(path, ready, done):
-    with locked(path, "training in it"):
-        ready.set()
-        done.wait(60)
+@pytest.mark.parametrize(
+    ("call", "begins"),
+    [
+        ("audit run", b"image,class,problem"),
+        ("predict run x.npz", b"image,"),
+        ("report run", b"<!doctype html>"),
+        ("export run", b"image,labels"),
+        ("noise photos --noise single", b"image,labels"),
+    ],
+)
+def test_a_pipe_is_written_to_and_stays(work, call, begins):
+    os.mkfifo("pipe.csv")
+    with ThreadPoolExecutor(1) as reader:
+        content = reader.submit(Path("pipe.csv").read_bytes)
+        assert main([*call.split(), "--out", "pipe.csv"]) == 0
+        assert content.result(60).startswith(begins)
+    assert Path("pipe.csv").is_fifo()
 
 
-def test_two_trainings_cannot_share_a_directory(work, capsys):
-    (work / "shared").mkdir()
-    spawn = multiprocessing.get_context("spawn")
-    ready, done = spawn.Event(), spawn.Event()
-    other = spawn.Process(target=hold, args=(work / "shared", ready, done))
-    other.start()
-    assert ready.wait(60)
+@pytest.mark.parametrize("how", ["--resume", "--force"])
+def test_two_trainings_cannot_share_a_directory(work, capsys, how):
+    words = ["train", "x.npz", *SMALL, "--out", "shared", "--set", "train.epochs=100000"]
+    first = subprocess.Popen([sys.executable, "-m", "balancemix", *words], stderr=subprocess.PIPE)
     try:
-        assert main(["train", "x.npz", *SMALL, "--out", "shared"]) == 2
+        while not (work / "shared" / "checkpoint.pt").exists() and first.poll() is None:
+            time.sleep(0.02)
+        first.send_signal(signal.SIGSTOP)  # it still trains, but writes nothing meanwhile
+        before = contents(work / "shared")
+        assert main([*words, how]) == 2
         assert "another process is training in it" in capsys.readouterr().err
-        assert not (work / "shared" / "metrics.json").exists()
+        assert contents(work / "shared") == before
     finally:
-        done.set()
-        other.join()
+        first.send_signal(signal.SIGCONT)
+        first.send_signal(signal.SIGINT)
+        _, errors = first.communicate(timeout=120)
+    assert first.returncode == 130, errors
+
+
+def test_of_two_trainings_that_start_at_once_one_is_refused(work):
+    words = ["train", "x.npz", *SMALL, "--out", "shared"]
+    call = [sys.executable, "-m", "balancemix", *words, "--set"]
+    both = [
+        subprocess.Popen([*call, f"train.lr={rate}"], stderr=subprocess.PIPE, text=True)
+        for rate in (0.1, 0.2)
+    ]
+    ended = [(process.communicate(timeout=120)[1], process.returncode) for process in both]
+    codes = sorted(code for _, code in ended)
+    assert codes == [0, 2], ended
+    winner = 0.1 if both[0].returncode == 0 else 0.2
+    plan = json.loads((work / "shared" / "plan.json").read_bytes())
+    assert plan["train"]["lr"] == winner
+    assert (work / "shared" / "metrics.json").exists()

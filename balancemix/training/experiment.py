@@ -144,8 +144,10 @@ def train_plan(
     experiment = load_experiment(plan, known)
     experiment.make_model()  # a wrong backbone must fail before anything is written
     processes.barrier()
-    run = Run.create(out, plan, **how) if first else Run(out)
+    run = Run(out)
     with run.held() if first else nullcontext():
+        if first:
+            run = Run.create(out, plan, **how)
         started = run.is_started()
         if first:
             processes.mark_started(str(out.resolve()))
