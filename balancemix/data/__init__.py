@@ -71,7 +71,7 @@ def rows_of(source: Source, view: View = View()) -> Rows:
         return FeatureRows(source.features, *labels, view, stored=stored, pictures=pictures)
     if not isinstance(source.images, list):
         raise InputError(f"{source.path}: has neither features nor image files")
-    return ImageRows(source.images, *labels, view)
+    return ImageRows(source.images, *labels, view, folder=source.path)
 
 
 def read_images(

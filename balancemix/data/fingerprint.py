@@ -7,9 +7,11 @@ dates                   when each file was changed last; 0 for features
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +89,33 @@ def matched(rows: Rows, kept: Mapping[str, Array], where: str | Path) -> Rows:
     return rows
 
 
+def file_facts(paths: Sequence[Path]) -> Array:
+    """Look up each file's size and the dates, in ns, of its content and of any change to it: N×3.
+
+    The last one also changes if a file is renamed, or if its date is set back. All are 0 where
+    there is no file.
+
+    >>> file_facts([Path("nowhere/cat.jpg")])
+    array([[0, 0, 0]])
+    """
+    facts = np.zeros((len(paths), 3), np.int64)
+    for i, path in enumerate(paths):
+        with suppress(OSError):
+            found = path.stat()
+            facts[i] = found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return facts
+
+
+def checksum(path: Path) -> int:
+    """Hash the bytes of a file to 64 bits; 0 if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=8))
+    except OSError:
+        return 0
+    return int.from_bytes(digest.digest(), "little") or 1
+
+
 def _in_order(rows: Rows, names: list[str], where: str | Path) -> Rows:
     """Return the rows in the order of `names`."""
     if rows.names == names:
@@ -108,9 +137,8 @@ def _marks(rows: Rows) -> tuple[Array, Array]:
     """Compute a number for each row's input, and its file's date."""
     marks, dates = np.zeros(len(rows), np.uint64), np.zeros(len(rows), np.int64)
     if isinstance(rows, ImageRows):
-        for i, path in enumerate(rows.paths):
-            facts = path.stat()
-            marks[i], dates[i] = facts.st_size, facts.st_mtime_ns
+        facts = file_facts(rows.paths)
+        marks, dates = facts[:, 0].astype(np.uint64), facts[:, 1]
     elif isinstance(rows, FeatureRows):
         features = rows.features.numpy()
         for i in range(0, len(rows), max(features.nbytes // MOST_BYTES, 1)):

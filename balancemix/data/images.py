@@ -28,6 +28,8 @@ class ImageRows(Rows):
     """Rows of N image files, resized to size×size; x is (B, 3, size, size).
 
     A file is decoded once for all views of a batch; only once for all epochs after `cached`.
+    `folder` is the data set that the files belong to, if they belong to one: what is computed of
+    them may be kept beside it.
 
     >>> rows = ImageRows([Path("photos/a.jpg")], torch.tensor([[1, 0]]), ["cat", "dog"])
     >>> rows.names, rows.size
@@ -44,12 +46,15 @@ class ImageRows(Rows):
         names: Sequence[str] | None = None,
         truth: Matrix | None = None,
         view: View = View(),
+        *,
+        folder: Path | None = None,
     ) -> None:
         names = [path.name for path in paths] if names is None else names
         super().__init__(given, classes, names, truth)
         if len(paths) != len(self):
             raise InputError(f"paths must be {len(self)}, as many as names, not {len(paths)}")
-        self.paths, self.view, self.size = list(paths), view, view.size
+        self.paths, self.folder = list(paths), folder
+        self.view, self.size = view, view.size
         self.augmentation = AUGMENTATIONS[view.augment]
         self.mean, self.std = torch.tensor(view.mean), torch.tensor(view.std)
         self.store = cache.Store(self.paths, view.size, read)

@@ -98,6 +98,16 @@ def normalisation(backbone: str) -> tuple[Channels, Channels]:
     return cast(Channels, config.mean), cast(Channels, config.std)
 
 
+def weights_of(backbone: str) -> str:
+    """Name a backbone's ImageNet weights: timm may have others under the same name one day.
+
+    >>> weights_of("tf_efficientnet_lite0")
+    'installed'
+    """
+    config = _timm_config(backbone)
+    return "installed" if backbone == LITE0 else str(config.hf_hub_id or config.url or config.tag)
+
+
 def _count_channels(body: nn.Module, pooled: bool, height: int, width: int) -> int:
     """Try a blank image; timm's `num_features` is not the width of every family's output."""
     body.eval()  # keeps the blank out of BatchNorm's statistics

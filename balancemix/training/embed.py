@@ -85,11 +85,7 @@ def embed(
         batch_size = 2 if torch.device(device).type == "cpu" else 32
     if views < 0 or batch_size < 1:
         raise InputError(f"views={views}, batch_size={batch_size}: must be at least 0 and 1")
-    body = body.to(device).to(memory_format=torch.channels_last).eval()
-    blank = torch.zeros(1, 3, rows.size, rows.size, device=device)
-    body = folded(body, blank)
-    with torch.inference_mode():
-        shape = body(blank).shape[1:]
+    body, shape = prepared(body, rows.size, device)
     if len(shape) not in (1, 3):
         raise InputError(
             "the backbone has tokens, not a map: leave --map out, or choose another one"
@@ -115,7 +111,7 @@ def embed(
             if done:
                 show.line(f"embed: resumes at row {done:,} of {len(rows):,}")
             try:
-                for block in _forward(body, rows, _loader(data, batches, workers, device), device):
+                for block in forward(body, rows, loader(data, batches, workers, device), device):
                     partial.append(block)
                     show.advance(len(block))
             finally:
@@ -188,15 +184,27 @@ def partial_file(out: Path) -> Path:
     return out.with_name(f".{out.name}.npy")
 
 
-def _loader(
+def prepared(
+    body: nn.Module, size: int, device: torch.device | str
+) -> tuple[nn.Module, tuple[int, ...]]:
+    """Put a frozen backbone on a device, folded; also return the shape of an image's features."""
+    body = body.to(device).to(memory_format=torch.channels_last).eval()
+    blank = torch.zeros(1, 3, size, size, device=device)
+    body = folded(body, blank)
+    with torch.inference_mode():
+        return body, tuple(body(blank).shape[1:])
+
+
+def loader(
     data: ImageViews, batches: list[list[int]], workers: int | None, device: torch.device | str
 ) -> Loader:
+    """Load images and their views in the given batches."""
     workers = workers_for(data.rows, workers, on_cpu=False)
     pinned = torch.device(device).type == "cuda"
     return Loader(data, batches, workers if batches else 0, pinned=pinned)
 
 
-def _forward(
+def forward(
     body: nn.Module, rows: ImageRows, batches: Loader, device: torch.device | str
 ) -> Iterator[Array]:
     """Compute features of all images and views of a batch at once: (B, 1 + V, D, …), float16."""

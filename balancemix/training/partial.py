@@ -99,6 +99,17 @@ def note_of(path: Path) -> Path:
     return path.with_suffix(".json")
 
 
+def rows_done(path: Path, about: Mapping[str, Any]) -> Array | None:
+    """Map the rows that are done of a partial array; None if there is none, or not `about` this."""
+    try:
+        note = json.loads(note_of(path).read_bytes())
+        array, done = np.lib.format.open_memmap(path, "r"), int(note["done"])
+        same = all(note["about"].get(key) == value for key, value in about.items())
+    except Exception:  # NumPy's header parser raises different ones
+        return None
+    return array[:done] if same and 0 <= done <= len(array) else None
+
+
 def remove(path: Path) -> None:
     """Delete a partial array, if there is one; its note first, without which it is ignored."""
     with locked(path, WRITING) if path.exists() else nullcontext():

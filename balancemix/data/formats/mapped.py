@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -81,6 +81,21 @@ def map_array(file: Path, archive: zipfile.ZipFile, name: str) -> Array | None:
     if fortran or dtype.hasobject or not whole or offset % dtype.alignment:
         return None
     return np.memmap(file, dtype, "c", offset, shape)
+
+
+def read_stored(path: Path, mapped: Sequence[str]) -> dict[str, Array]:
+    """Read all arrays of an .npz and compare their checksums; those named are mapped if large."""
+    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+        damaged = archive.zip.testzip()
+        if damaged is not None:
+            raise zipfile.BadZipFile(f"wrong checksum of {damaged}")
+        arrays: dict[str, Array] = {}
+        for name in archive:
+            large = map_array(path, archive.zip, name) if name in mapped else None
+            arrays[name] = archive[name] if large is None else large
+            if not isinstance(arrays[name], np.ndarray):  # NumPy returns other members as bytes
+                raise TypeError(f"{name} is not an array")
+        return arrays
 
 
 def _read_header(stream: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:

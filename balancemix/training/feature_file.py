@@ -1,0 +1,299 @@
+"""Features of a folder's images, kept beside it: `photos.balancemix/features-BACKBONE-SIZE.npz`.
+
+images     the N files, by their paths below the folder
+facts      N×3: each file's size, and the dates of its content and of any change to it
+checksums  N: of the files' bytes
+features   N×D float16
+
+An image is the same as long as the facts are; where they differ, the bytes decide. There are no
+labels in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from balancemix import interrupts
+from balancemix.data.fingerprint import checksum, file_facts
+from balancemix.data.formats.mapped import read_stored, write_stored
+from balancemix.data.images import ImageRows
+from balancemix.errors import InputError
+from balancemix.files import locked
+from balancemix.training.partial import PartialArray, remove, rows_done
+
+Array = npt.NDArray[Any]
+
+COLUMNS = {"images": "S", "facts": "i", "checksums": "u", "features": "f"}  # NumPy's kinds
+MADE = "balancemix_features"  # the first array, by which the file is known as ours
+HEAD = 30  # bytes of an archive before the name of its first array
+LOOK = 0.5  # seconds between tries while another process makes the features
+BLOCK = 1024  # rows checked at once
+
+
+@dataclass(frozen=True)
+class Known:
+    """Rows of a file, as its columns."""
+
+    images: Array
+    facts: Array
+    checksums: Array
+    features: Array
+
+    @classmethod
+    def of(cls, columns: Any) -> Self:
+        """Take the columns from arrays by name, or from an array of records."""
+        return cls(**{name: columns[name] for name in COLUMNS})
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def take(self, index: Array) -> Known:
+        """Copy the rows at `index`."""
+        return Known.of({name: getattr(self, name)[index] for name in COLUMNS})
+
+    def joined(self, more: Known) -> Known:
+        """Add more rows; none of these if their features have another width."""
+        if self.features.shape[1] != more.features.shape[1]:
+            return more
+        pairs = {name: (getattr(self, name), getattr(more, name)) for name in COLUMNS}
+        return Known.of({name: np.concatenate(pair) for name, pair in pairs.items()})
+
+    def check(self) -> None:
+        """Refuse columns that do not belong together, and features that are not finite."""
+        if any(getattr(self, name).dtype.kind != kind for name, kind in COLUMNS.items()):
+            raise ValueError("its arrays have other types")
+        count, width = self.images.size, self.features.shape[-1]
+        shapes = [(count,), (count, 3), (count,), (count, width)]
+        if [getattr(self, name).shape for name in COLUMNS] != shapes:
+            raise ValueError("its arrays do not belong together")
+        for start in range(0, count, BLOCK):
+            if not np.isfinite(self.features[start : start + BLOCK]).all():
+                raise ValueError("it holds NaN or infinity")
+
+
+NOTHING = Known.of(np.empty(0, [("images", "S1"), ("facts", "<i8", 3), ("checksums", "<u8"),
+                                ("features", "<f2", 0)]))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The image files of rows: their names below the folder, paths and facts."""
+
+    images: list[bytes]
+    paths: list[Path]
+    facts: Array
+
+    @classmethod
+    def of(cls, rows: ImageRows) -> Self:
+        """Look at the files of rows."""
+        root = os.path.abspath(rows.folder or ".")
+        below = (os.path.relpath(path, root).replace(os.sep, "/") for path in rows.paths)
+        names = [name.encode("utf-8", "surrogateescape") for name in below]
+        return cls(names, rows.paths, file_facts(rows.paths))
+
+    def places(self, known: Known, *, read: bool) -> Array:
+        """Find the place of each file's row, or −1; files with other facts are `read` or new."""
+        at = {name: i for i, name in enumerate(known.images.tolist())}
+        place = np.array([at.get(name, -1) for name in self.images], np.int64)
+        named = np.flatnonzero(place >= 0)
+        changed = (known.facts[place[named]] != self.facts[named]).any(1)
+        for i in named[changed]:
+            if not (read and known.checksums[place[i]] == checksum(self.paths[i]) > 0):
+                place[i] = -1
+        return place
+
+    def records(self, index: Array, features: Array) -> Array:
+        """Join what is known of some files and the features that were just made of them.
+
+        The checksum of a file that changed meanwhile is 0, which no file has.
+        """
+        width = max(map(len, self.images))
+        kind = [("images", f"S{width}"), ("facts", "<i8", 3), ("checksums", "<u8"),
+                ("features", "<f2", features.shape[1])]  # fmt: skip
+        records = np.empty(len(index), kind)
+        paths = [self.paths[i] for i in index]
+        records["images"], records["facts"] = [self.images[i] for i in index], self.facts[index]
+        records["checksums"], records["features"] = [checksum(path) for path in paths], features
+        records["checksums"][(file_facts(paths) != records["facts"]).any(1)] = 0
+        return records
+
+
+class FeatureFile:
+    """The file of a folder's features; `made` says what they are made with.
+
+    Whatever is wrong with the disk is a warning, and `stores` is False from then on. A file of that
+    name that balancemix did not write is refused.
+    """
+
+    def __init__(self, folder: Path | None, made: Mapping[str, Any]) -> None:
+        self.folder, self.made = folder, dict(made)
+        self.path = None if folder is None else path_beside(folder, **made)
+        self.stores = self.path is not None
+        self.rows: PartialArray | None = None
+
+    def read(self) -> Known:
+        """Read the rows; none if the file is missing, damaged or made with something else."""
+        if self.path is None or not self.path.exists():
+            return NOTHING
+        try:
+            check_ours(self.path)
+        except OSError as error:
+            self._stop(error)
+            return NOTHING
+        try:
+            arrays = read_stored(self.path, mapped=("features",))
+            if json.loads(str(arrays[MADE])) != self.made:
+                return NOTHING
+            known = Known.of(arrays)
+            known.check()
+        except Exception as error:  # zip, JSON and NumPy's header parser raise different ones
+            reason = " ".join(str(error).split())
+            warnings.warn(f"{self.path}: is damaged ({reason}); made again", stacklevel=2)
+            return NOTHING
+        return known
+
+    @contextmanager
+    def held(self, wait: Callable[[], object]) -> Iterator[None]:
+        """Keep other processes from making the same features; `wait` is called while one does."""
+        with ExitStack() as stack:
+            if self.path is not None and self.stores:
+                try:
+                    self.path.parent.mkdir(exist_ok=True)
+                    while not _lock(self.path.parent, stack):
+                        warnings.warn(
+                            f"{self.path}: waits for the process that makes it", stacklevel=2
+                        )
+                        interrupts.check()
+                        wait()
+                        time.sleep(LOOK)
+                except OSError as error:
+                    self._stop(error)
+            yield
+
+    def absorb(self, known: Known) -> Known:
+        """Add the rows that a killed process left."""
+        if self.path is None or not self.stores:
+            return known
+        rows = rows_done(_partial(self.path), {"made": self.made})
+        if rows is None or not len(rows) or rows.dtype.names != tuple(COLUMNS):
+            return known
+        left = Known.of(np.array(rows))
+        try:
+            left.check()
+        except ValueError:
+            return known
+        known = known.joined(left)
+        self.write(known)
+        return known
+
+    def append(self, records: Array, count: int) -> None:
+        """Keep records as the next of `count` new rows."""
+        if self.path is None or not self.stores:
+            return
+        try:
+            if self.rows is None:
+                remove(_partial(self.path))
+                about = {"made": self.made}
+                self.rows = PartialArray(_partial(self.path), about, (count,), records.dtype)
+            self.rows.append(records)
+        except OSError as error:
+            self._stop(error)
+
+    def note(self) -> None:
+        """Count the new rows so far as done, before a stop."""
+        if self.rows is not None:
+            with suppress(OSError):
+                self.rows.note()
+
+    def finish(self, known: Known) -> None:
+        """Write known rows and the new ones."""
+        if self.rows is not None:
+            known = known.joined(Known.of(self.rows.array()))
+        self.write(known)
+
+    def write(self, known: Known) -> None:
+        """Replace the file, and delete what was on the way to it."""
+        if self.path is None or not self.stores:
+            return
+        made = {MADE: np.array(json.dumps(self.made))}
+        try:
+            write_stored(self.path, made | {name: getattr(known, name) for name in COLUMNS})
+            remove(_partial(self.path))
+        except OSError as error:
+            self._stop(error)
+
+    def others(self, known: Known, wanted: Wanted) -> Array:
+        """Find the rows of other images, the files of which still exist."""
+        if self.folder is None:
+            return np.empty(0, np.int64)
+        at = {name: i for i, name in enumerate(known.images.tolist())}
+        for name in wanted.images:
+            at.pop(name, None)
+        paths = {i: os.path.join(os.fsencode(self.folder), name) for name, i in at.items()}
+        return np.array([i for i, path in paths.items() if os.path.isfile(path)], np.int64)
+
+    def _stop(self, error: OSError) -> None:
+        self.stores, self.rows = False, None
+        reason = error.strerror or str(error)
+        warnings.warn(
+            f"{self.path}: cannot be kept ({reason}); the features are made without it",
+            stacklevel=3,
+        )
+        if self.path is not None:
+            with suppress(OSError):
+                remove(_partial(self.path))
+                self.path.parent.rmdir()  # if it is empty
+
+
+def path_beside(
+    folder: Path, *, backbone: str, pretrained: bool, size: int, **_: Any
+) -> Path | None:
+    """Name the file of a folder's features; the root of a disk has none.
+
+    >>> path_beside(Path("/x/photos"), backbone="resnet50", pretrained=True, size=160).as_posix()
+    '/x/photos.balancemix/features-resnet50-160.npz'
+    """
+    whole = Path(os.path.abspath(folder))
+    name = re.sub(r"[^\w.-]+", "_", backbone) + ("" if pretrained else "-random")
+    beside = whole.with_name(f"{whole.name}.balancemix") if whole.name else None
+    return beside and beside / f"features-{name}-{size}.npz"
+
+
+def check_ours(path: Path) -> None:
+    """Refuse a file that balancemix did not write; one that was cut short still counts as ours."""
+    refusal = InputError(
+        f"{path}: is in the place of image features and was not written by balancemix; "
+        "rename or move it"
+    )
+    if not path.is_file():
+        raise refusal
+    name = f"{MADE}.npy".encode()
+    with path.open("rb") as file:
+        head = file.read(HEAD + len(name))
+    if not (b"PK\3\4".startswith(head[:4]) and name.startswith(head[HEAD:])):
+        raise refusal
+
+
+def _partial(path: Path) -> Path:
+    return path.with_name(f".{path.name}.npy")
+
+
+def _lock(folder: Path, stack: ExitStack) -> bool:
+    """Hold a folder until the end of `stack`; return False while another process does."""
+    try:
+        stack.enter_context(locked(folder, "making features"))
+    except InputError:
+        return False
+    return True
