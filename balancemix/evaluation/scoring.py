@@ -1,7 +1,5 @@
 """The scores of an epoch, and a run's metrics."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

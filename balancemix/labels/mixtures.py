@@ -9,8 +9,6 @@ literal mixture calls every label noisy. Here every such label is clean, and `Mi
 why.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum

@@ -1,7 +1,5 @@
 """Models: a timm backbone, or standardised features, under one of four heads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
