@@ -28,7 +28,7 @@ from typing import Literal, Self
 import torch
 from torch import Tensor, nn
 
-from balancemix import processes
+from balancemix import interrupts, processes
 from balancemix.judge.held_out import LabelErrors
 from balancemix.labels.chunks import chunks
 from balancemix.labels.mixtures import Fit, Mixtures, fit_mixtures
@@ -215,7 +215,7 @@ class BalanceMix(Method):
         Labels are re-labelled by the second matrix, that of views; without one, by the first.
         """
         given, (plain, *rest) = self.table.given, self.checked(confidence)
-        odds, mixtures = self.odds, self.mixtures
+        odds, mixtures = self.odds, None
         facts = dict(self.chosen) if self.epoch == 0 else {}
         if odds is not None:
             odds = minority_odds(given, plain, self.power, self.score)  # line 17: Eqs. 2–4
@@ -228,10 +228,13 @@ class BalanceMix(Method):
                 min_labels=self.min_labels,
                 separation=self.separation,
             )
-            self._manage_all(mixtures, plain, rest[0] if rest else plain)
-            facts |= self.table.shares() | guard_counts(mixtures.guard)
-        self.odds, self.mixtures = odds, mixtures
-        return super().end_epoch() | facts
+        with interrupts.deferred():  # so that Ctrl-C leaves all of the old state or of the new one
+            if mixtures is not None:
+                self._manage_all(mixtures, plain, rest[0] if rest else plain)
+                facts |= self.table.shares() | guard_counts(mixtures.guard)
+                self.mixtures = mixtures
+            self.odds = odds
+            return super().end_epoch() | facts
 
     def _manage_all(self, mixtures: Mixtures, plain: Tensor, on_views: Tensor) -> None:
         """Decide every label of the table."""
