@@ -4,6 +4,7 @@
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, get_args
 
 from balancemix.errors import InputError, suggest
@@ -61,7 +62,8 @@ class ReadOptions:
     `skip_bad` leaves out images that cannot be read. `unannotated` images of COCO are dropped or
     kept; `difficult` objects of VOC are ignored in evaluation, or negative. `holdout` is the share
     of rows to score on where the files name no split; `seed` draws them, and the built-in digits.
-    `cache` says where resized images are kept, see `ImageRows.cached`.
+    `cache` says where resized images are kept, see `ImageRows.cached`. `images` is the folder of
+    the pictures that the features of an .npz were made from, if it is not where the file says.
     """
 
     skip_bad: bool = False
@@ -70,3 +72,4 @@ class ReadOptions:
     holdout: float = 0.2
     cache: Literal["auto", "memory", "disk", "off"] = "off"
     seed: int = 0
+    images: Path | None = None

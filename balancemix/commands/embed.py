@@ -14,8 +14,8 @@ embed images once, so that training on them takes minutes without a GPU
 
 DATA is a folder of images with labels.csv, or of COCO, VOC or DeepFashion. The .npz holds the
 backbone's features of every image and of --views augmented views of it, which `train` uses wherever
-a method asks for an augmented view; also labels, classes, split and the names of the images. With
---map the features are a small map, which the heads ml-decoder and query2label read.
+a method asks for an augmented view; also labels, classes, split, and the folder and the names of
+the images. With --map the features are a small map, for the heads ml-decoder and query2label.
 
 If it is interrupted, the same command continues.
 

@@ -23,6 +23,7 @@ from torch.utils.data import Dataset
 from balancemix.data import images, read_images
 from balancemix.data.augment import augment
 from balancemix.data.formats.mapped import write_stored
+from balancemix.data.formats.npz import root_for
 from balancemix.data.images import ImageRows
 from balancemix.data.loading import Loader, workers_for
 from balancemix.data.rows import batch_seed
@@ -119,7 +120,9 @@ def embed(
         # Features and views may exceed the memory: mapped, they are copied in blocks.
         array = partial.array()
         features = {"features": array[:, 0], **({"views": array[:, 1:]} if views else {})}
-        write_stored(out, {**features, **_labels(rows, split), "made": np.array(json.dumps(made))})
+        write_stored(
+            out, {**features, **_labels(rows, split, out), "made": np.array(json.dumps(made))}
+        )
     remove(path)
     return (len(rows), *shape)
 
@@ -218,10 +221,12 @@ def forward(
             yield features.unflatten(0, views.shape[:2]).cpu().numpy()
 
 
-def _labels(rows: ImageRows, split: Sequence[str] | None) -> dict[str, Array]:
+def _labels(rows: ImageRows, split: Sequence[str] | None, out: Path) -> dict[str, Array]:
     arrays: dict[str, Array] = {"labels": rows.given.numpy(), "classes": np.array(rows.classes)}
     if rows.truth is not None:
         arrays["truth"] = rows.truth.numpy()
     if split is not None:
         arrays["split"] = np.array(split)
+    if rows.folder is not None:
+        arrays["root"] = np.array(root_for(out, rows.folder))
     return {**arrays, "images": np.array(rows.names)}

@@ -296,3 +296,11 @@ def test_a_file_of_the_images_folder_is_never_replaced(photos, tmp_path, capsys)
     assert main(call) == 2
     assert "is part of what this command reads" in capsys.readouterr().err
     assert (folder / "kept.npz").read_bytes() == b"mine"
+
+
+def test_the_pictures_are_found_again(photos, embedded):
+    root = str(arrays(embedded)["root"])
+    assert not root.startswith("/")
+    assert (embedded.parent / root).resolve() == photos.resolve()
+    train = load(embedded).train
+    assert train.picture(0).size == (50, 40)

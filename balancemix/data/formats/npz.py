@@ -1,14 +1,16 @@
 """An `.npz` file: features N×D or maps N×D×H×W and labels N×K.
 
-Optional: classes, split, images (names), truth, and views N×V×D… of augmented images. Large arrays
-are mapped, not read.
+Optional: classes, split, images (names), root (their folder, relative to the file or absolute),
+truth, and views N×V×D… of augmented images. Large arrays are mapped, not read.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ from balancemix.errors import InputError, listing
 
 Array = npt.NDArray[Any]
 ENDING = ".npz"  # of what `write` writes
-NAMES = ("features", "labels", "classes", "split", "images", "truth", "views")
+NAMES = ("features", "labels", "classes", "split", "images", "root", "truth", "views")
 BLOCK = 1024  # rows checked at once
 
 
@@ -41,8 +43,8 @@ def recognise(path: Path) -> str | None:
 def read(path: Path, options: ReadOptions) -> Source:
     """Read features and labels, and the split of each row if there are any.
 
-    `images` name the rows; files of these names beside the .npz are the rows' pictures. Messages
-    count rows from 0.
+    `images` name the rows; files of these names in the folder `root`, or beside the .npz, are the
+    rows' pictures. Messages count rows from 0.
     """
     arrays = _arrays(path)
     for name in ("features", "labels"):
@@ -69,6 +71,7 @@ def read(path: Path, options: ReadOptions) -> Source:
     truth = arrays.get("truth")
     if truth is not None and truth.shape != labels.shape:
         raise InputError(f"{path}: truth is {_shape(truth)}, labels are {_shape(labels)}")
+    folder = _picture_folder(path, arrays, options)
     return Source(
         path=path,
         classes=classes,
@@ -76,7 +79,7 @@ def read(path: Path, options: ReadOptions) -> Source:
         given=_binary(path, "labels", labels, classes).to(torch.int8),
         split=split,
         truth=None if truth is None else _binary(path, "truth", truth, classes, unknown=True),
-        images=None if names is None else [images.find(path.parent, name) for name in names],
+        images=None if names is None else [images.find(folder, name) for name in names],
         features=torch.from_numpy(features),
         stored=_views(path, arrays, features),
         origin=path,
@@ -96,6 +99,9 @@ def write(source: Source, given: Tensor, out: Path) -> None:
         if source.stored is not None:
             arrays["views"] = source.stored.numpy()
         arrays |= {"classes": np.array(source.classes), "images": np.array(source.names)}
+    root = _root(source.path, arrays)
+    if root is not None:
+        arrays["root"] = np.array(root_for(out, root))
     dtype = arrays["labels"].dtype if "labels" in arrays else np.uint8
     changed: dict[str, Array] = {"labels": given.numpy().astype(dtype)}
     if source.truth is not None:
@@ -108,6 +114,40 @@ def write(source: Source, given: Tensor, out: Path) -> None:
         if name not in arrays or not np.array_equal(arrays[name], array):
             arrays[name] = array
     write_stored(out, arrays)
+
+
+def root_for(out: Path, folder: Path) -> str:
+    """Name a folder as the file `out` stores it: relative to `out`, or absolute on another disk.
+
+    >>> root_for(Path("data/photos.npz"), Path("photos"))
+    '../photos'
+    """
+    whole = os.path.realpath(folder)
+    with suppress(ValueError):  # Windows has no path from one disk to another
+        whole = os.path.relpath(whole, os.path.realpath(out.parent))
+    return whole.replace(os.sep, "/")
+
+
+def _root(file: Path, arrays: dict[str, Array]) -> Path | None:
+    """Find the folder that `root` names; None if it is not a single name."""
+    root = arrays.get("root")
+    if root is None or root.shape != () or root.dtype.kind != "U":
+        return None
+    try:
+        name = str(root)
+    except (ValueError, SystemError):  # numbers that are no characters
+        return None
+    return None if "\0" in name else Path(os.path.realpath(file.parent), name)
+
+
+def _picture_folder(file: Path, arrays: dict[str, Array], options: ReadOptions) -> Path:
+    """Return the folder of the pictures: as asked for, as stored if it is there, or the file's."""
+    if options.images is not None:
+        if not os.path.isdir(options.images):
+            raise InputError(f"--images {options.images}: is not a folder; name the images' folder")
+        return options.images
+    root = _root(file, arrays)
+    return root if root is not None and os.path.isdir(root) else file.parent
 
 
 def read_features(path: Path) -> Source:

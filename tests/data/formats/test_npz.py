@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from balancemix.data import ReadOptions, load
+from balancemix.data import ReadOptions, load, read
 from balancemix.data.features import FeatureRows
+from balancemix.data.formats import npz
 from balancemix.errors import InputError
 from tests.data.formats.contract import feature_rows
 
@@ -163,3 +164,59 @@ def test_a_damaged_npz_is_read_or_refused(noise, place):
         except InputError as error:
             message = str(error)
     assert len(message.splitlines()) == 1
+
+
+def pictures(path: Path, **options) -> list[bool]:
+    rows = load(path, options=ReadOptions(**options)).train
+    return [rows.picture(i) is not None for i in range(len(rows))]
+
+
+def test_pictures_are_found_in_the_folder_that_the_file_names(tmp_path):
+    for folder in ("photos", "moved"):
+        (tmp_path / folder / "images").mkdir(parents=True)
+    Image.new("RGB", (3, 2)).save(tmp_path / "photos" / "a.png")
+    Image.new("RGB", (3, 2)).save(tmp_path / "photos" / "images" / "b.png")
+    (tmp_path / "out").mkdir()
+    for root in ("../photos", str(tmp_path / "photos")):
+        file = saved(tmp_path / "out", root=np.array(root))
+        assert pictures(file) == [True, True]
+        assert pictures(file, images=tmp_path / "moved") == [False, False]
+    (tmp_path / "out").rename(tmp_path / "photos" / "out")
+    file = saved(tmp_path / "photos" / "out", root=np.array("../photos"))
+    assert pictures(file) == [False, False]
+    assert pictures(file, images=tmp_path / "photos") == [True, True]
+    with pytest.raises(InputError, match=r"--images .*nowhere: is not a folder"):
+        load(file, options=ReadOptions(images=tmp_path / "nowhere"))
+
+
+def test_a_root_through_a_link_is_relative_to_where_the_file_is(tmp_path):
+    (tmp_path / "photos").mkdir()
+    Image.new("RGB", (3, 2)).save(tmp_path / "photos" / "a.png")
+    (tmp_path / "far" / "out").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "far" / "out")
+    stored = npz.root_for(tmp_path / "link" / "x.npz", tmp_path / "photos")
+    assert stored == "../../photos"
+    assert pictures(saved(tmp_path / "link", root=np.array(stored))) == [True, False]
+
+
+@pytest.mark.parametrize(
+    "root", [np.array(3), np.array(["a", "b"]), np.array("a\0b"), np.array("x" * 5000),
+             np.array(b"photos"), np.frombuffer(b"\xff" * 4, "<U1").reshape(())]
+)  # fmt: skip
+def test_an_odd_root_is_no_root(tmp_path, root):
+    Image.new("RGB", (3, 2)).save(tmp_path / "a.png")
+    file = saved(tmp_path, root=root)
+    assert pictures(file) == [True, False]
+    source = read(file)
+    npz.write(source, source.given, tmp_path / "again.npz")
+    assert pictures(tmp_path / "again.npz") == [True, False]
+
+
+def test_a_file_written_elsewhere_still_finds_its_pictures(tmp_path):
+    (tmp_path / "photos").mkdir()
+    Image.new("RGB", (3, 2)).save(tmp_path / "photos" / "a.png")
+    source = read(saved(tmp_path, root=np.array("photos")))
+    (tmp_path / "deep" / "down").mkdir(parents=True)
+    out = tmp_path / "deep" / "down" / "x.npz"
+    npz.write(source, source.given, out)
+    assert pictures(out) == [True, False]
