@@ -70,8 +70,7 @@ class KernelMachine(nn.Module):
     @classmethod
     def empty(cls) -> KernelMachine:
         """Make a machine to load a state into."""
-        none = torch.zeros(0)
-        return cls(none, none, torch.zeros(0, 0), torch.zeros(0, 0), none)
+        return cls(*(torch.zeros(*shape) for shape in ((0,), (0,), (0, 0), (0, 0), (0,))))
 
     def scores(self, x: Tensor) -> Tensor:
         """Compute B×K scores of raw features; maps (B, D, H, W) are averaged over their places."""
