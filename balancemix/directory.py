@@ -5,6 +5,7 @@ Each file is written whole or not at all. `FILES` is the only place that knows t
 plan         what was run
 noise        the noise that was added, and the rates measured after it
 pilot        what a short training said of the labels, if settings were left to it
+judge        what the judge said of them before training, if the method asked
 log          a line for each epoch
 metrics      last and best scores, quality of the selection; written last
 per_class    given positives and last AP of each class
@@ -38,6 +39,7 @@ FILES = {
     "plan": "plan.json",
     "noise": "noise.json",
     "pilot": "pilot.json",
+    "judge": "judge.npz",
     "log": "log.jsonl",
     "metrics": "metrics.json",
     "per_class": "per_class.json",

@@ -1,5 +1,7 @@
 """Progress for people: a live bar with time left on a terminal, plain lines elsewhere."""
 
+from __future__ import annotations
+
 import sys
 import time
 from collections.abc import Iterator

@@ -18,6 +18,7 @@ from balancemix.data.fingerprint import check_fingerprint
 from balancemix.data.rows import Rows
 from balancemix.errors import InputError, listing
 from balancemix.evaluation.recorded import check_log, check_metrics, check_rates, class_scores
+from balancemix.judge.judge import Opinion
 from balancemix.labels.stored import Stored, read_labels, read_stored
 from balancemix.labels.table import Labels
 from balancemix.methods import Method
@@ -155,6 +156,15 @@ class Run(Checkpoints):
         arrays, shape = self.read_arrays("truth"), tuple(self.table.given.shape)
         with self._checking("truth"):
             return read_labels(arrays, "truth", shape)
+
+    @property
+    def opinion(self) -> Opinion | None:
+        """What the judge said of the training labels, if the method asked."""
+        if not self.has("judge"):
+            return None
+        arrays = self.read_arrays("judge")
+        with self._checking("judge"):
+            return Opinion.from_arrays(arrays)
 
     @cached_property
     def _stored(self) -> Stored:

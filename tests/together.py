@@ -24,12 +24,14 @@ from balancemix.data.features import FeatureRows
 from balancemix.data.images import ImageRows
 from balancemix.data.source import View
 from balancemix.labels.noise import parse
-from balancemix.methods import METHODS, BalanceMix, Method
+from balancemix.methods import BalanceMix, Method
 from balancemix.methods.balancemix import Relabel
 from balancemix.plan.plan import Plan
 from balancemix.training.engine import Engine
 from balancemix.training.fit import fit
+from balancemix.training.opinion import informed
 from balancemix.training.predict import predict, predict_logits
+from tests.methods.settings import SETTINGS
 
 CLASSES, WIDTH = 6, 10
 Case = tuple[int, dict[str, Any], dict[str, Any]]  # rows, settings of training, of the method
@@ -57,7 +59,7 @@ OWN: dict[str, Relabel] = {
 }
 LIKE: dict[str, Case] = {
     "own BatchNorm": (101, {"ema": 0.9}, {}),
-    **{name: (101, {"epochs": 3}, {"name": name}) for name in METHODS},
+    **{name: (101, {"epochs": 3}, {"name": name}) for name in SETTINGS},
     "bf16": (101, {"precision": "bf16"}, {}),
 }
 # A launch each, so that what ends one process ends no other group; bf16 ends it on some machines.
@@ -118,6 +120,7 @@ def train(case: str) -> dict:
     with TemporaryDirectory() as name, patch.object(Method, "loss", remember):
         make = partial(make_photos, Path(name)) if "images" in case else make_rows
         rows, valid = make(count), make(37, seed=1)
+        plan = informed(plan, rows)
         model, method, metrics = fit(lambda: make_model(case), rows, valid, plan)
         return {
             "weights": dict(model.state_dict()),

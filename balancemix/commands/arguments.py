@@ -1,5 +1,7 @@
 """Arguments that several commands share."""
 
+from __future__ import annotations
+
 import argparse
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,7 @@
 """`balancemix audit`: which labels of a run's training data are believed wrong."""
 
+from __future__ import annotations
+
 import argparse
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """`balancemix presets`: the paper's experiments, ready to run."""
 
+from __future__ import annotations
+
 import argparse
 
 DESCRIPTION = """\

@@ -59,10 +59,12 @@ def written(number: float | None, form: str) -> str:
 
 def show_training(run: Run, experiment: Experiment, metrics: Mapping[str, Any]) -> None:
     """Print the scores of a training and what to do next."""
-    out, plan = console(), experiment.plan
-    seconds = f"{metrics['seconds_per_epoch']:.1f} s"
-    row = {"method": plan.tree()["method"]["name"], **scores(metrics), "an epoch": seconds}
-    title = f"{plan.data.path}, noise {plan.noise}, {metrics['epochs']} epochs"
+    out, plan, log = console(), experiment.plan, run.log
+    solved = "penalty" in log[-1]
+    seconds = {"solved in" if solved else "an epoch": f"{metrics['seconds_per_epoch']:.1f} s"}
+    row = {"method": plan.tree()["method"]["name"], **scores(metrics), **seconds}
+    how = f"penalty {log[-1]['penalty']:g}" if solved else f"{metrics['epochs']} epochs"
+    title = f"{plan.data.path}, noise {plan.noise}, {how}"
     out.print(make_table(title, list(row), [list(row.values())]))
     chosen = metrics["selection"]
     if "clean_precision" in chosen:
@@ -72,7 +74,6 @@ def show_training(run: Run, experiment: Experiment, metrics: Mapping[str, Any]) 
             f"{chosen.get('relabel_proportion', 0):.2%} of all"
             + (f", flips {chosen['flip_accuracy']:.1%} right" if "flip_accuracy" in chosen else "")
         )
-    log = run.log
     for line in log:
         if "wrong" in line:
             out.print(judgement(line))

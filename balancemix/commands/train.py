@@ -27,7 +27,7 @@ examples:
   balancemix train --resume --out runs/photos     # continue after an interruption
 
 methods: bce, mixup, focal, asl, hill, splc, ll-r, ll-ct, ll-cp, an-ls, epr, role, em-apl,
-  coteaching, t-estimator, balancemix
+  coteaching, t-estimator, balancemix, ridge, kernel-ridge, second-opinion
 
 Every setting can be given by --set section.key=value or in a TOML file (--plan); the sections are
 data, model, train and method, and plan.json in the run directory shows them all."""
@@ -137,6 +137,9 @@ def run(arguments: argparse.Namespace) -> None:
     if "path" not in tree.get("data", {}) and not arguments.dry_run:
         raise InputError("name the DATA to train on: digits, a folder with labels.csv, or an .npz")
     plan = Plan.from_tree(tree)
+    if plan.method.closed and "epochs" in settings(arguments, {}).get("train", {}):
+        name = tree["method"]["name"]
+        raise InputError(f"{name} is solved in closed form, without epochs: leave --epochs out")
     if arguments.dry_run:
         summary = dry_run(plan)
         if first:

@@ -3,6 +3,8 @@
 Every function takes N×K uint8 labels and a generator, and returns new labels.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import torch

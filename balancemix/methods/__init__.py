@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from balancemix.methods.balancemix import BalanceMix
 from balancemix.methods.base import BCE, Method, Mixup
+from balancemix.methods.closed_form import KernelRidge, RidgeRegression
 from balancemix.methods.coteaching import CoTeaching
 from balancemix.methods.em_apl import EMAPL
 from balancemix.methods.large_loss import LLR, LLCp, LLCt
 from balancemix.methods.pointwise import ASL, SPLC, Focal, Hill
+from balancemix.methods.second_opinion import SecondOpinion
 from balancemix.methods.single_positive import ANLS, EPR, ROLE
 from balancemix.methods.t_estimator import TEstimator
 
@@ -28,6 +30,9 @@ METHODS: dict[str, type[Method]] = {
     "coteaching": CoTeaching,
     "t-estimator": TEstimator,
     "balancemix": BalanceMix,
+    "ridge": RidgeRegression,
+    "kernel-ridge": KernelRidge,
+    "second-opinion": SecondOpinion,
 }
 
 __all__ = [
@@ -44,9 +49,12 @@ __all__ = [
     "CoTeaching",
     "Focal",
     "Hill",
+    "KernelRidge",
     "LLCp",
     "LLCt",
     "Method",
     "Mixup",
+    "RidgeRegression",
+    "SecondOpinion",
     "TEstimator",
 ]

@@ -16,6 +16,9 @@ With `mix` and `select` off it is BCE; with `minority` and `select` off it is Mi
 Cost: a forward pass over the data each epoch. After the warm-up also forward passes of two views:
 in each step, of the random rows (`relabel` "online") or of all its rows ("paper", Algorithm 1), or
 once an epoch of all rows ("epoch").
+
+Departure: with `start_from` "judge" there is no warm-up. Odds, mixtures and re-labelling start from
+the confidence of a judge (docs/judge.md) that has not learned the labels.
 """
 
 from __future__ import annotations
@@ -28,8 +31,11 @@ from typing import Literal, Self
 import torch
 from torch import Tensor, nn
 
-from balancemix import interrupts, processes
-from balancemix.judge.held_out import LabelErrors
+from balancemix import processes
+from balancemix.errors import InputError
+from balancemix.judge.held_out import LabelErrors, estimate_errors
+from balancemix.judge.judge import Opinion
+from balancemix.judge.ridge import Ridge
 from balancemix.labels.chunks import chunks
 from balancemix.labels.mixtures import Fit, Mixtures, fit_mixtures
 from balancemix.labels.table import manage, training_labels
@@ -60,6 +66,7 @@ class BalanceMix(Method):
     blend: mix the weights of the two rows like their labels, rather than use the random row's.
     base_loss: the loss of a label; focal and asl with their usual constants (for Table 5).
     warmup_mix: off, the warm-up is plain BCE, as in the paper's §4.3 (not its Algorithm 1).
+    start_from: "warmup", or "judge" (see `informed_by`).
     """
 
     KEEPS = ("warm", "mixtures", "threshold", "trusting", "chosen")
@@ -81,6 +88,7 @@ class BalanceMix(Method):
     blend: bool = False
     warmup_mix: bool = True
     base_loss: Literal["bce", "focal", "asl"] = "bce"
+    start_from: Literal["warmup", "judge"] = "warmup"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -88,11 +96,17 @@ class BalanceMix(Method):
             require(0.5, 1, epsilon=self.epsilon)
         require(0, math.inf, warmup=self.warmup or 0, power=self.power, min_labels=self.min_labels)
         self.errors: LabelErrors | None = None  # by which settings were decided
+        self.opinion: Opinion | None = None  # to start from
 
     def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
-        """Start with uniform odds and every label trusted."""
+        """Start with uniform odds and every label trusted, or with what the judge says."""
+        if self.needs_opinion and self.opinion is None:
+            raise InputError(
+                "BalanceMix(start_from='judge') has no opinion yet: call "
+                "informed_by(judge(given, features), None) before start"
+            )
         super().start(given, epochs, seed)
-        self.warm = warm_epochs(self.warmup, epochs)
+        self.warm = 0 if self.needs_opinion else warm_epochs(self.warmup, epochs)
         self.mixtures: Mixtures | None = None
         self.threshold = 0.975 if self.epsilon == "auto" else self.epsilon
         self.trusting = self.trust_positives is True
@@ -105,12 +119,17 @@ class BalanceMix(Method):
             self.chosen["trust_positives"] = float(self.trusting)
         if self.mix and self.minority:
             self.odds = torch.full((len(given),), 1 / len(given), dtype=torch.float64)
+        if self.opinion is not None:
+            if self.trust_positives == "auto":
+                errors = estimate_errors(self.table.given, self.opinion.confidence)
+                self.trusting = errors.only_missing
+            self._learn(*self.checked((self.opinion.confidence,)))
         return self
 
     @property
     def undecided(self) -> bool:
         """Whether a pilot is to decide if given positives are trusted."""
-        return self.select and self.trust_positives == "auto"
+        return self.select and self.trust_positives == "auto" and not self.needs_opinion
 
     def decided_by(self, errors: LabelErrors) -> Self:
         """Copy the method, and trust given positives where labels are only missing.
@@ -122,6 +141,17 @@ class BalanceMix(Method):
         trusted = errors.only_missing if self.trust_positives == "auto" else self.trust_positives
         method = dataclasses.replace(self, trust_positives=trusted)
         method.errors = errors
+        return method
+
+    @property
+    def needs_opinion(self) -> bool:
+        """Whether the judge takes the place of the warm-up."""
+        return self.start_from == "judge"
+
+    def informed_by(self, opinion: Opinion, ridge: Ridge | None) -> Self:
+        """Copy the method to start from the judge's confidence, which also replaces the pilot."""
+        method = dataclasses.replace(self)
+        method.opinion = opinion
         return method
 
     def criterion(self, logits: Tensor, target: Tensor) -> Tensor:
@@ -214,9 +244,15 @@ class BalanceMix(Method):
 
         Labels are re-labelled by the second matrix, that of views; without one, by the first.
         """
-        given, (plain, *rest) = self.table.given, self.checked(confidence)
-        odds, mixtures = self.odds, None
+        plain, *rest = self.checked(confidence)
         facts = dict(self.chosen) if self.epoch == 0 else {}
+        facts |= self._learn(plain, rest[0] if rest else plain)
+        return super().end_epoch() | facts
+
+    def _learn(self, plain: Tensor, on_views: Tensor | None = None) -> dict[str, float]:
+        """Update odds, mixtures and label table by plain confidence and that of views."""
+        given, odds, mixtures = self.table.given, self.odds, self.mixtures
+        facts: dict[str, float] = {}
         if odds is not None:
             odds = minority_odds(given, plain, self.power, self.score)  # line 17: Eqs. 2–4
             facts["effective_rows"] = effective_rows(odds)
@@ -228,13 +264,10 @@ class BalanceMix(Method):
                 min_labels=self.min_labels,
                 separation=self.separation,
             )
-        with interrupts.deferred():  # so that Ctrl-C leaves all of the old state or of the new one
-            if mixtures is not None:
-                self._manage_all(mixtures, plain, rest[0] if rest else plain)
-                facts |= self.table.shares() | guard_counts(mixtures.guard)
-                self.mixtures = mixtures
-            self.odds = odds
-            return super().end_epoch() | facts
+            self._manage_all(mixtures, plain, plain if on_views is None else on_views)
+            facts |= self.table.shares() | guard_counts(mixtures.guard)
+        self.odds, self.mixtures = odds, mixtures
+        return facts
 
     def _manage_all(self, mixtures: Mixtures, plain: Tensor, on_views: Tensor) -> None:
         """Decide every label of the table."""

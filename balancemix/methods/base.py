@@ -13,7 +13,9 @@ from torch import Tensor, nn
 
 from balancemix.errors import InputError
 from balancemix.judge.held_out import LabelErrors
+from balancemix.judge.judge import Opinion
 from balancemix.judge.noise_rates import NoiseRates
+from balancemix.judge.ridge import Ridge
 from balancemix.labels.mixtures import Guard, Mixtures
 from balancemix.labels.table import LabelTable, check_confidence
 from balancemix.methods import losses
@@ -127,6 +129,20 @@ class Method:
 
     def decided_by(self, errors: LabelErrors) -> Self:
         """Copy the method with these settings chosen by the errors that unseen rows show."""
+        return dataclasses.replace(self)
+
+    @property
+    def closed(self) -> bool:
+        """Whether its model is solved in closed form: no epochs, no batches."""
+        return False
+
+    @property
+    def needs_opinion(self) -> bool:
+        """Whether to ask the judge about the labels, and call `informed_by` before `start`."""
+        return False
+
+    def informed_by(self, opinion: Opinion, ridge: Ridge | None) -> Self:
+        """Copy the method with what the judge says; `ridge` is that of rows that are features."""
         return dataclasses.replace(self)
 
     def request(self) -> Request:

@@ -1,5 +1,7 @@
 """Read settings (TOML, JSON, `--set`) into dataclasses; refuse unknown keys and wrong types."""
 
+from __future__ import annotations
+
 import dataclasses
 import math
 import tomllib

@@ -43,7 +43,7 @@ def make_page(summary: Summary) -> Page:
     rates = summary.noise.get("measured") or summary.noise.get("realised", {})  # older runs
     facts = {
         "summary": summary,
-        "results": _results(summary.metrics),
+        "results": _results(summary.metrics, solved=summary.penalty is not None),
         "plan": _plan(summary),
         "changed": [f"{key} {_setting(value)}" for key, value in summary.changed().items()],
         "ratios": imbalance(summary.given if summary.truth is None else summary.truth),
@@ -76,11 +76,19 @@ def _drawings(summary: Summary) -> Iterator[Drawing]:
         for name, key in keys.items()
         if key in summary.log[-1]
     }
-    yield Drawing(
-        "learning",
-        curves.learning(lines),
-        "Test mAP after each epoch, of all classes and by class group: last (best).",
-    )
+    if summary.penalty is None:
+        yield Drawing(
+            "learning",
+            curves.learning(lines),
+            "Test mAP after each epoch, of all classes and by class group: last (best).",
+        )
+    else:
+        yield Drawing(
+            "penalty",
+            curves.penalties(summary.log[-1]["leave_one_out"], summary.penalty),
+            "Squared error of each given label by the other rows, summed over the classes, each "
+            "divided by its positives; the ring is the penalty that was chosen.",
+        )
     if any(key.startswith("upsampling_") for line in summary.log for key in line):
         yield Drawing(
             "upsampling",
@@ -113,10 +121,11 @@ def _losses(summary: Summary, k: int, side: int) -> Drawing:
     return Drawing(name, figure, caption)
 
 
-def _results(metrics: dict[str, Any]) -> Record:
+def _results(metrics: dict[str, Any], *, solved: bool) -> Record:
     last, f1 = metrics["last"], {"CF1": "CF1_mean", "OF1": "OF1"}
     more = {name: last[key] for name, key in f1.items() if key in last}
-    return {**headline(metrics), **more, "an epoch": f"{metrics['seconds_per_epoch']:.1f} s"}
+    seconds = {"solved in" if solved else "an epoch": f"{metrics['seconds_per_epoch']:.1f} s"}
+    return {**headline(metrics), **more, **seconds}
 
 
 def _plan(summary: Summary) -> dict[str, list[Record]]:

@@ -36,6 +36,12 @@ class Summary:
         """The name of the method."""
         return str(self.plan.tree()["method"]["name"])
 
+    @property
+    def penalty(self) -> float | None:
+        """The penalty of a model that was solved, not trained; None of others."""
+        last = self.log[-1]
+        return last["penalty"] if "penalty" in last and "leave_one_out" in last else None
+
     @cached_property
     def counts(self) -> Tensor:
         """Positives of each class in training: true ones if they are known."""
@@ -57,7 +63,7 @@ class Summary:
         if each is not None:
             return torch.tensor(each, dtype=torch.float64), "test rows"
         known = self.given if self.truth is None else self.truth
-        return 100 * average_precision(known, self.confidence), "training rows"
+        return 100 * average_precision(self.confidence, known), "training rows"
 
     @cached_property
     def class_confidence(self) -> tuple[Tensor, Tensor]:

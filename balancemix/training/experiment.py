@@ -7,8 +7,8 @@ import io
 import math
 import time
 import warnings
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,8 +19,10 @@ from balancemix import processes
 from balancemix.data import ReadOptions, Rows, Splits, View, load
 from balancemix.data.fingerprint import fingerprint, matched
 from balancemix.data.formats.builtin import RandomImages
+from balancemix.errors import InputError
 from balancemix.evaluation.scoring import Metrics
 from balancemix.labels import noise
+from balancemix.methods import Mixup
 from balancemix.models.backbones import normalisation
 from balancemix.plan.plan import Plan
 from balancemix.progress import Progress, Silent
@@ -28,10 +30,17 @@ from balancemix.run import Run
 from balancemix.training import pilot
 from balancemix.training.fit import Trained, fit
 from balancemix.training.models import make_model
+from balancemix.training.opinion import informed
+from balancemix.training.solve import solve
 
 Bar = Callable[
     [str, int], AbstractContextManager[Progress]
 ]  # makes a bar by its name and number of steps
+
+
+@contextmanager
+def _no_bar(what: str, steps: int) -> Iterator[Progress]:
+    yield Silent()
 
 
 @dataclass(frozen=True)
@@ -59,20 +68,26 @@ class Experiment:
         """Build a new model for these rows."""
         return make_model(self.plan, self.train, pretrained=self.plan.model.pretrained)
 
-    def fit(self, run: Run | None = None, progress: Progress | None = None) -> Trained:
-        """Run the pilot if the method leaves settings to the labels, then train as planned.
+    def fit(self, run: Run | None = None, bar: Bar | None = None) -> Trained:
+        """Carry out the plan: ask the judge if the method needs to, then train or solve."""
+        plan = informed(self.plan, self.train, run)
+        if plan.method.closed:
+            return solve(self.train, self.test, plan, run)
+        with (bar or _no_bar)(plan.tree()["method"]["name"], self.steps) as show:
+            plan = self._decided(plan, run, show)
+            return fit(self.make_model, self.train, self.test, plan, run, show)
 
-        A resumed run remembers what was decided.
-        """
-        plan, show = self.plan, progress or Silent()
+    def _decided(self, plan: Plan, run: Run | None, show: Progress) -> Plan:
+        """Run the pilot if the method leaves settings to the labels; a resumed run knows them."""
         if run is not None and run.is_started():
             show.advance(pilot.steps(self.train, plan))
-        elif plan.method.undecided:
-            errors = pilot.explore(self.make_model, self.train, plan, show)
-            plan = dataclasses.replace(plan, method=plan.method.decided_by(errors))
-            if run is not None and processes.rank() == 0:
-                run.write_json("pilot", vars(errors))
-        return fit(self.make_model, self.train, self.test, plan, run, show)
+            return plan
+        if not plan.method.undecided:
+            return plan
+        errors = pilot.explore(self.make_model, self.train, plan, show)
+        if run is not None and processes.rank() == 0:
+            run.write_json("pilot", vars(errors))
+        return dataclasses.replace(plan, method=plan.method.decided_by(errors))
 
     def record_data(self, run: Run) -> None:
         """Store the fingerprint of the rows and, of noise, its rates and the labels before it."""
@@ -153,8 +168,7 @@ def train_plan(
             processes.mark_started(str(out.resolve()))
         if first and not started:
             experiment.record_data(run)
-        with bar(plan.tree()["method"]["name"], experiment.steps) as show:
-            trained = experiment.fit(run, show)
+        trained = experiment.fit(run, bar)
         if first and started:
             experiment.record_data(run)  # again, in case somebody deleted it or it was damaged
     return run, experiment, trained.metrics
@@ -196,7 +210,11 @@ def dry_run(plan: Plan, classes: int = 80) -> str:
 
     Weights are random, so that no network is needed.
     """
+    if plan.method.closed:
+        raise InputError("--dry-run tries a training, and this method is solved: leave it out")
     short = Plan.from_tree(plan.tree())
+    if short.method.needs_opinion:  # random images are nothing to judge
+        short.method = Mixup(alpha=short.method.alpha, reduction=short.method.reduction)
     short.train.epochs, short.train.batch_size = 2, 2
     if hasattr(short.method, "warmup"):
         short.method.warmup = 1

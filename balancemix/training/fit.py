@@ -64,8 +64,8 @@ def fit(
     """
     plan, show = plan or Plan(), progress or Silent()
     processes.start(cpu=plan.train.device == "cpu")
-    _check_alike(plan, train)
-    epochs, groups = plan.train.epochs, _class_groups(train, plan)
+    check_alike(plan, train)
+    epochs, groups = plan.train.epochs, true_groups(train, plan)
     method = copy.copy(plan.method).start(train.given, epochs, plan.seed)  # Alg. 1, line 1
     torch.manual_seed(plan.seed)
     engine = Engine(method.build(make_model), plan, run)
@@ -101,10 +101,12 @@ def fit(
         engine.track(log[-1])
         if run is not None and processes.rank() == 0:
             run.save_epoch(log, method, engine)
-    trained = Trained(engine.averaged, method, summarise(log))
+    members = method.members(engine.averaged)
+    model = members[0]
+    whole = model if len(members) == 1 else engine.averaged
+    trained = Trained(whole, method, summarise(log))
     if run is not None:
         # A run resumed after its last epoch, for its missing files, has no predictions yet.
-        model = method.members(trained.model)[0]
         plain = predict(model, train.plain, **how) if plain is None else plain
         logits = logits or [predict_logits(model, valid.plain, **how)]
         per_class = score_classes(logits[0], train, valid, plan.train.ap)
@@ -115,7 +117,7 @@ def fit(
     return trained
 
 
-def _class_groups(train: Rows, plan: Plan) -> Groups:
+def true_groups(train: Rows, plan: Plan) -> Groups:
     """Group the classes by their true positives in training, where these are known."""
     truth = train.given if train.truth is None else train.truth
     return class_groups(class_counts(truth), plan.data.groups)
@@ -139,7 +141,7 @@ def _train_epoch(engine: Engine, method: Method, loader: Loader, log: Log, show:
     return total / processes.world_size() / steps
 
 
-def _check_alike(plan: Plan, train: Rows) -> None:
+def check_alike(plan: Plan, train: Rows) -> None:
     """Refuse to train if processes, maybe on other machines, have other settings or labels."""
     if processes.world_size() > 1 and not processes.all_equal(
         repr(plan.tree()).encode(), train.given

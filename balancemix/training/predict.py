@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,8 @@ def _forward(
     transform: Callable[[Tensor], Tensor],
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield the index and the transformed logits of each batch; of several views, their mean."""
-    device = next((p.device for p in model.parameters()), torch.device("cpu"))
+    tensors = chain(model.parameters(), model.buffers())  # what is solved has only buffers
+    device = next((tensor.device for tensor in tensors), torch.device("cpu"))
     model, fast = processes.unwrap(model), None
     for x, index in Loader(data, batches, workers):
         views = [view.to(device) for view in ([x] if isinstance(x, Tensor) else x)]

@@ -1,9 +1,13 @@
-"""The settings at which each method of `METHODS` is put to the contract."""
+"""The settings at which each method of `METHODS` that is trained is put to the contract."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
-from balancemix.methods import METHODS
+import torch
+
+from balancemix.judge.judge import Opinion
+from balancemix.judge.ridge import Penalty
+from balancemix.methods import METHODS, Method
 from tests.toys import EPOCHS, Training, make_data
 
 
@@ -56,11 +60,32 @@ SETTINGS = {
         ],
         tiny={"warmup": 1, "min_labels": 4, "epsilon": 0.55},
     ),
+    "second-opinion": Settings(
+        bce=[{"share": 0.0, "modelled": False, "alpha": 0.0, "form": "trained"}]
+    ),
 }
+SOLVED = ("ridge", "kernel-ridge")  # no epochs, no batches, no BCE: see test_closed_form.py
+
+
+def draw_opinion(labels: torch.Tensor) -> Opinion:
+    """An opinion of no judge: it doubts some labels, and cannot judge the last class."""
+    generator = torch.Generator().manual_seed(7)
+    n, k = (labels if labels.ndim == 2 else torch.zeros(1, 1)).shape
+    confidence, posterior = torch.rand(2, n, k, generator=generator)
+    rates = torch.full((k,), 0.1)
+    judged = torch.arange(k) < k - 1
+    penalty = Penalty(1.0, [0.5, 1.0, 2.0], [2.0, 1.0, 2.0])
+    return Opinion(confidence, confidence, posterior, rates, rates, judged, penalty)
+
+
+def ready(method: Method, labels: torch.Tensor) -> Method:
+    """The method with what it needs before it starts."""
+    return method.informed_by(draw_opinion(labels), None) if method.needs_opinion else method
 
 
 def make_method(name, labels, seed=0, **options):
-    return METHODS[name](**SETTINGS[name].tiny | options).start(labels, EPOCHS, seed)
+    method = METHODS[name](**SETTINGS[name].tiny | options)
+    return ready(method, labels).start(labels, EPOCHS, seed)
 
 
 def trained(name, epochs=EPOCHS, views=False, seed=0, **options):

@@ -9,10 +9,10 @@ import torch
 
 from balancemix.labels.table import LabelTable
 from balancemix.methods import BCE, METHODS, BalanceMix, Focal, Method
-from tests.methods.settings import make_method
+from tests.methods.settings import SETTINGS, make_method, ready
 from tests.toys import EPOCHS, SIZE, K, Training, make_data, make_model, same
 
-every_method = pytest.mark.parametrize("name", METHODS)
+every_method = pytest.mark.parametrize("name", SETTINGS)
 
 
 def make(name: str, **options: Any) -> Method:
@@ -56,7 +56,7 @@ def test_a_subclass_without_the_base_check_is_still_checked():
         other(reduction="Sum").start(make_data()[1], 1)
 
 
-@every_method
+@pytest.mark.parametrize("name", METHODS)
 def test_a_negative_alpha_is_refused(name):
     with pytest.raises(ValueError, match="alpha must be at least 0"):
         METHODS[name](alpha=-1.0)
@@ -104,14 +104,14 @@ def test_a_method_that_has_not_started_can_be_copied_and_compared(name):
 )
 def test_given_labels_that_cannot_be_are_refused(name, given, message):
     with pytest.raises(ValueError, match=message):
-        METHODS[name]().start(given, EPOCHS)
+        ready(METHODS[name](), given).start(given, EPOCHS)
 
 
 @every_method
 @pytest.mark.parametrize("seed", [2**64, -(2**63) - 1])
 def test_a_seed_that_torch_cannot_hold_is_refused(name, seed):
     with pytest.raises(ValueError, match="seed must be"):
-        METHODS[name]().start(make_data()[1], EPOCHS, seed)
+        ready(METHODS[name](), make_data()[1]).start(make_data()[1], EPOCHS, seed)
 
 
 # In a step.

@@ -7,12 +7,13 @@ from balancemix.data.loading import Loader
 from balancemix.evaluation.metrics import average_precision
 from balancemix.labels.mixtures import clean_probability
 from balancemix.labels.table import manage
-from balancemix.methods import METHODS, BalanceMix
+from balancemix.methods import BalanceMix
 from balancemix.methods.sampling import minority_odds
 from balancemix.plan.plan import make_method
 from balancemix.training.predict import predict
 from tests import together
 from tests.far import FAR, Distance, Far, MixedError, moved
+from tests.methods.settings import SETTINGS, ready
 
 
 def drawn(rows):
@@ -68,13 +69,13 @@ def test_labels_are_managed_and_scored_where_they_are():
             strict=True,
         ):
             assert got.near.equal(want)
-        average_precision(Far(labels), Far(confidence))
+        average_precision(Far(confidence), Far(labels))
         BalanceMix(warmup=0).start(Far(labels), 2).end_epoch(Far(confidence))
 
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    [(name, {}) for name in METHODS if name != "balancemix"]
+    [(name, {}) for name in SETTINGS if name != "balancemix"]
     + [
         (
             "balancemix",
@@ -87,7 +88,7 @@ def test_labels_are_managed_and_scored_where_they_are():
 def test_every_method_trains_a_model_that_is_far(name, options):
     rows = together.make_rows(60)
     torch.manual_seed(0)
-    method = make_method({"name": name, **options}).start(rows.given, 3)
+    method = ready(make_method({"name": name, **options}), rows.given).start(rows.given, 3)
     model = moved(method.build(lambda: together.make_model("BatchNorm")))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with Distance():

@@ -11,13 +11,14 @@ import torch
 from balancemix.cli import main
 from balancemix.errors import InputError
 from balancemix.labels.table import LabelTable
-from balancemix.methods import METHODS
 from balancemix.plan.plan import Plan
 from balancemix.run import Run
 from balancemix.training.experiment import load_experiment
 from balancemix.training.fit import fit
 from balancemix.training.models import trained_model
+from balancemix.training.opinion import informed
 from balancemix.training.predict import predict
+from tests.methods.settings import SETTINGS
 
 
 def plan_for(path: Path, method: str = "balancemix", **train) -> Plan:
@@ -36,6 +37,7 @@ def train(path: Path, out: Path, plan: Plan, **how):
     experiment = load_experiment(plan)
     run = Run.create(out, plan, **how)
     experiment.record_data(run)
+    plan = informed(plan, experiment.train, run)
     model, _, metrics = fit(experiment.make_model, experiment.train, experiment.test, plan, run)
     return run, model, metrics
 
@@ -49,7 +51,7 @@ def without_time(run: Run) -> list[dict]:
     return [{k: v for k, v in line.items() if k != "seconds"} for line in run.log]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", SETTINGS)
 def test_a_run_leaves_its_files_and_its_model_can_be_loaded(tiny, tmp_path, method):
     run, model, metrics = train(tiny, tmp_path / "run", plan_for(tiny, method))
     assert {"last", "best", "selection", "seconds_per_epoch"} <= metrics.keys()
@@ -70,7 +72,7 @@ def test_enough_training_fits_a_few_clean_rows(tiny, tmp_path):
     assert (guess == (experiment.train.given > 0)).float().mean() > 0.99
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", SETTINGS)
 @pytest.mark.parametrize("extra", [{}, {"optimizer": "adamw", "ema": 0.9, "accumulate": 2}])
 def test_a_resumed_run_ends_with_the_same_bits(tiny, tmp_path, method, extra, monkeypatch):
     plan = plan_for(tiny, method, **extra)

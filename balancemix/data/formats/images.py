@@ -1,5 +1,7 @@
 """A folder of images without labels."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import torch

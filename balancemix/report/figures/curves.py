@@ -100,6 +100,21 @@ def _name(
 
 
 @style.styled
+def penalties(errors: Mapping[str, float], best: float) -> Figure:
+    """Draw the leave-one-out error by penalty, with a ring at the one chosen."""
+    figure, (axes,) = style.figure(2.6)
+    grid = sorted((float(penalty), error) for penalty, error in errors.items())
+    axes.plot(*zip(*grid, strict=True), "o-", color=style.INK, ms=3.5)
+    ring: dict[str, Any] = {"mfc": style.PAPER, "mec": style.INK, "ms": 8, "mew": 1.6}
+    axes.plot(*min(grid, key=lambda place: abs(place[0] - best)), "o", **ring)
+    style.plain_log(axes, "x")
+    axes.set_xlabel("penalty")
+    axes.set_ylabel("leave-one-out error")
+    axes.grid(axis="y")
+    return figure
+
+
+@style.styled
 def upsampling(lines: Sequence[Mapping[str, Any]]) -> Figure:
     """Draw how often the minority sampler draws each class group, from the lines of a log.
 

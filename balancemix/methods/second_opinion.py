@@ -1,0 +1,120 @@
+"""Second opinion: train on labels that a judge has seen first.
+
+Idea: a model judges labels badly once it has learned them. The judge (docs/judge.md) scores every
+label by the *other* rows, in closed form and before training: η = P(present | x), and under a model
+of the noise q = P(present | given, x). The network is then trained by Mixup on soft targets
+
+    T = (1 − share)·q + share·η,   the given label where a class could not be judged
+
+Kernel ridge regression on the same targets makes other errors than the network. On features both
+are solved, and the model to keep is the mean of their log-odds.
+
+Fields: `share`, the part of each target that does not know the given label. `modelled`: off, q is
+the given label, and no noise model is used. `form`: what learns T: "trained" (a network, by Mixup),
+"closed" (kernel ridge regression, no epochs), "mean" (of both log-odds; features only) or "auto"
+(mean on features, trained on images). `alpha` of Mixup.
+Cost: that of Mixup, and the judge once before training: seconds for thousands of rows.
+BCE where share = alpha = 0, modelled is off and form is "trained".
+
+In the table PRESENT and ABSENT are labels with a target on the other side of a half, and P(clean)
+is that of the noise model. With "mean", the network alone is scored before the last epoch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Literal, Self
+
+import torch
+from torch import Tensor, nn
+
+from balancemix.errors import InputError
+from balancemix.judge.judge import Opinion
+from balancemix.judge.ridge import Ridge
+from balancemix.labels.table import Status
+from balancemix.methods.base import Method
+from balancemix.methods.checks import require
+from balancemix.methods.closed_form import solve_targets
+from balancemix.models.kernel import KernelMachine, MeanOfLogOdds
+
+Form = Literal["auto", "trained", "closed", "mean"]
+
+
+@dataclass(kw_only=True)
+class SecondOpinion(Method):
+    """`share`, `modelled`, `form`: see the module's docstring."""
+
+    alpha: float = 4.0
+    share: float = 0.4
+    modelled: bool = True
+    form: Form = "auto"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0, 1, share=self.share)
+        self.opinion: Opinion | None = None
+        self.ridge: Ridge | None = None
+        self.machine: KernelMachine | None = None  # solved by `start`, for the mean
+
+    @property
+    def closed(self) -> bool:
+        """Whether T is fitted by kernel ridge regression alone."""
+        return self.form == "closed"
+
+    @property
+    def needs_opinion(self) -> bool:
+        """Whether the targets or the form depend on the judge."""
+        return self._judged or self.form != "trained"
+
+    @property
+    def _judged(self) -> bool:
+        """Whether the targets differ from the given labels."""
+        return self.share > 0 or self.modelled
+
+    def informed_by(self, opinion: Opinion, ridge: Ridge | None) -> Self:
+        """Copy the method with the judge's opinion; a mean is solved by the `ridge`."""
+        method = dataclasses.replace(self)
+        method.opinion, method.ridge = opinion, ridge
+        return method
+
+    def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
+        """Start with the judge's targets and, for the mean, solve for them."""
+        opinion, ridge = self.opinion, self.ridge
+        if opinion is None and self._judged:
+            raise InputError(
+                "SecondOpinion has no opinion yet: call informed_by(judge(given, features), None)"
+                " before start"
+            )
+        if self.form == "mean" and ridge is None:
+            raise InputError(
+                "form='mean' solves for the features as well: call informed_by with their Ridge, "
+                "or use form='trained', for images"
+            )
+        super().start(given, epochs, seed)
+        if opinion is not None and self._judged:
+            self._adopt(opinion)
+        if self.form in ("auto", "mean") and ridge is not None:
+            self.machine = solve_targets(ridge, self.table.rows(slice(None))[0]).machine
+        return self
+
+    def _adopt(self, opinion: Opinion) -> None:
+        """Make the judge's targets the table's."""
+        given = self.table.given
+        if opinion.posterior.shape != given.shape:
+            shapes = f"{tuple(opinion.posterior.shape)}, not {tuple(given.shape)}"
+            raise InputError(f"the opinion is of labels of shape {shapes}: judge these labels")
+        target = opinion.targets(given, self.share, modelled=self.modelled).half()
+        there = target > 0.5
+        changed = torch.where(there, Status.PRESENT, Status.ABSENT)
+        status = torch.where(there == (given > 0), Status.CLEAN, changed)
+        clean = torch.where(given > 0, opinion.posterior, 1 - opinion.posterior)
+        self.table.write(slice(None), status, clean.masked_fill(~opinion.judged, 1.0))
+        self.table.soft = target
+
+    def members(self, model: nn.Module) -> list[nn.Module]:
+        """Pair the network with the machine at the end of the last epoch."""
+        if self.machine is None or self.epoch + 1 < self.epochs:
+            return [model]
+        device = next(model.parameters()).device
+        return [MeanOfLogOdds(model, self.machine.to(device))]

@@ -1,0 +1,77 @@
+"""Ask the judge about the training labels, once: a run keeps the answer, all processes share it."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import warnings
+from typing import Any
+
+import numpy as np
+
+from balancemix import processes
+from balancemix.data import FeatureRows, Rows
+from balancemix.errors import DamagedFile
+from balancemix.judge.judge import Opinion, judge
+from balancemix.judge.ridge import Ridge
+from balancemix.plan.plan import Plan
+from balancemix.run import Run
+from balancemix.training.devices import best_device
+from balancemix.training.features import features_of
+
+
+def informed(plan: Plan, train: Rows, run: Run | None = None) -> Plan:
+    """Replace the plan's method by one that knows the judge's opinion, if it needs one.
+
+    The judge sees nothing but the features and given labels of `train`. A resumed run reads the
+    opinion that it stored; where that is missing, the judge is asked again.
+    """
+    if not plan.method.needs_opinion:
+        return plan
+    processes.start(cpu=plan.train.device == "cpu")
+    content = _stored(run) if run is not None else None
+    ridge = None
+    if content is None or isinstance(train, FeatureRows):
+        ridge = make_ridge(plan, train)
+    if content is None:
+        assert ridge is not None
+        arrays = judge(train.given, ridge, seed=plan.seed).arrays()
+        if run is not None and processes.rank() == 0:
+            run.write_arrays("judge", arrays)
+        # As a file it is rounded: a resumed run, and every process, must learn the same targets.
+        content = processes.broadcast(_packed(arrays)) or b""
+    opinion = _unpacked(content)
+    ridge = ridge if isinstance(train, FeatureRows) else None
+    return dataclasses.replace(plan, method=plan.method.informed_by(opinion, ridge))
+
+
+def make_ridge(plan: Plan, rows: Rows) -> Ridge:
+    """Factor the features of rows; those of images come from the frozen backbone."""
+    kernel: Any = getattr(plan.method, "kernel", "rbf")
+    device = best_device(plan.train.device)
+    return Ridge.of(features_of(rows, plan), kernel=kernel, seed=plan.seed, device=device)
+
+
+def _stored(run: Run) -> bytes | None:
+    """Read the opinion that a run stored, and send it to all processes."""
+    content = None
+    if processes.rank() == 0:
+        try:
+            opinion = run.opinion
+        except DamagedFile:
+            path = run.path_of("judge")
+            warnings.warn(f"{path}: is damaged; the judge is asked again", stacklevel=3)
+            opinion = None
+        content = None if opinion is None else _packed(opinion.arrays())
+    return processes.broadcast(content)
+
+
+def _packed(arrays: dict[str, Any]) -> bytes:
+    packed = io.BytesIO()
+    np.savez(packed, allow_pickle=False, **arrays)
+    return packed.getvalue()
+
+
+def _unpacked(content: bytes) -> Opinion:
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        return Opinion.from_arrays(dict(arrays))

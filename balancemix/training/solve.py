@@ -1,0 +1,56 @@
+"""solve(): the sibling of `fit` for methods in closed form; one epoch, in which all is solved."""
+
+from __future__ import annotations
+
+import copy
+import time
+from typing import Any
+
+from balancemix import processes
+from balancemix.data import Rows
+from balancemix.evaluation.scoring import score_classes, score_epoch, summarise
+from balancemix.methods.closed_form import solve_targets
+from balancemix.plan.plan import Plan
+from balancemix.run import Run
+from balancemix.training.devices import best_device, check_device
+from balancemix.training.fit import Trained, check_alike, loading_processes, true_groups
+from balancemix.training.models import on_rows
+from balancemix.training.opinion import make_ridge
+from balancemix.training.predict import predict_logits
+
+
+def solve(
+    train: Rows,
+    valid: Rows,
+    plan: Plan,
+    run: Run | None = None,
+) -> Trained:
+    """Solve the plan's method for the labels of `train`, and score it on `valid`.
+
+    The confidence that a run stores is leave-one-out: that of each row by the others. Without a
+    `run` nothing is written.
+    """
+    check_device(plan.train.device)
+    processes.start(cpu=plan.train.device == "cpu")
+    check_alike(plan, train)
+    start = time.perf_counter()
+    method = copy.copy(plan.method).start(train.given, 1, plan.seed)
+    ridge = getattr(method, "ridge", None) or make_ridge(plan, train)
+    machine, penalty, confidence = solve_targets(ridge, method.table.rows(slice(None))[0])
+    line: dict[str, Any] = {"epoch": 1, "penalty": penalty.best}
+    errors = zip(penalty.grid, penalty.errors, strict=True)
+    line["leave_one_out"] = {f"{value:g}": error for value, error in errors}
+    line |= method.end_epoch()
+    line["seconds"] = time.perf_counter() - start
+    model = on_rows(machine, plan, train, pretrained=plan.model.pretrained)
+    model = model.to(best_device(plan.train.device))
+    workers = loading_processes(plan, train)
+    logits = predict_logits(model, valid.plain, plan.train.batch_size, workers=workers)
+    scores = score_epoch(method, [logits], train, valid, true_groups(train, plan), plan.train.ap)
+    log = [line | scores]
+    trained = Trained(model, method, summarise(log))
+    if run is not None and processes.rank() == 0:
+        per_class = score_classes(logits, train, valid, plan.train.ap)
+        run.save_result(method, model, train, confidence, per_class, log, trained.metrics)
+    processes.barrier()  # from here on every process finds the files
+    return trained
