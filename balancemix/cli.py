@@ -1,7 +1,5 @@
 """The command line: one parser, one place where mistakes become a line and an exit code."""
 
-from __future__ import annotations
-
 import argparse
 import io
 import os

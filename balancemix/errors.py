@@ -8,8 +8,6 @@
 Whatever else reaches the command line is a bug in balancemix, and is reported as one.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ a callback of C code, as happens while loading processes start and end. So the h
 remembers the signal, and whoever makes a step asks `check`.
 """
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Iterator

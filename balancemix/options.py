@@ -3,8 +3,6 @@
 `plan/sections.py` adds what only a plan has. The help of every command reads both.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args

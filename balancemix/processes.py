@@ -10,7 +10,7 @@ import gc
 import hashlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -155,13 +155,8 @@ def all_reduce(values: Tensor) -> Tensor:
     """Add up a tensor over all processes, in place."""
     if world_size() > 1:
         whole = values.contiguous()
-        for piece in torch.split(whole.view(-1), max(PIECE // whole.element_size(), 1)):
-            moved = _on_backend_device(piece)
-            dist.all_reduce(moved)
-            if moved is not piece:
-                piece.copy_(moved)
-        if whole is not values:
-            values.copy_(whole)
+        _exchange(whole, dist.all_reduce)
+        values.copy_(whole)
     return values
 
 
@@ -175,12 +170,16 @@ def broadcast(content: bytes | None) -> bytes | None:
         return None
     held = bytearray(int(size)) if rank() or content is None else bytearray(content)
     if held:
-        for piece in torch.split(torch.frombuffer(held, dtype=torch.uint8), PIECE):
-            moved = _on_backend_device(piece)
-            dist.broadcast(moved, 0)
-            if moved is not piece:
-                piece.copy_(moved)
+        _exchange(torch.frombuffer(held, dtype=torch.uint8), lambda piece: dist.broadcast(piece, 0))
     return bytes(held)
+
+
+def _exchange(values: Tensor, operation: Callable[[Tensor], object]) -> None:
+    """Apply an operation of all processes to a contiguous tensor in place, piece by piece."""
+    for piece in torch.split(values.view(-1), max(PIECE // values.element_size(), 1)):
+        moved = _on_backend_device(piece)
+        operation(moved)
+        piece.copy_(moved)
 
 
 def all_equal(*contents: bytes | Tensor) -> bool:

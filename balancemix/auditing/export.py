@@ -1,7 +1,5 @@
 """A run's labels with the findings of the audit applied."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 Importing them must stay cheap: what a command needs of torch, it imports when it runs.
 """
 
-from __future__ import annotations
-
 from types import ModuleType
 
 from balancemix.commands import (

@@ -1,7 +1,5 @@
 """`balancemix audit`: which labels of a run's training data are believed wrong."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

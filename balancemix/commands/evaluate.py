@@ -1,7 +1,5 @@
 """`balancemix evaluate`: score a trained model."""
 
-from __future__ import annotations
-
 import argparse
 
 from balancemix.commands.arguments import add_above, add_json, add_run

@@ -1,7 +1,5 @@
 """`balancemix export`: a run's labels with the findings of the audit applied."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`balancemix noise`: noisy labels from clean ones, to be kept and shared."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

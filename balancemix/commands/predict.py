@@ -1,7 +1,5 @@
 """`balancemix predict`: the classes of new rows, by a trained model."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

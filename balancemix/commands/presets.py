@@ -1,7 +1,5 @@
 """`balancemix presets`: the paper's experiments, ready to run."""
 
-from __future__ import annotations
-
 import argparse
 
 DESCRIPTION = """\

@@ -1,7 +1,5 @@
 """`balancemix stats`: how imbalanced a data set is."""
 
-from __future__ import annotations
-
 import argparse
 
 from balancemix.commands.arguments import add_json, add_skip_bad

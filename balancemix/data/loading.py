@@ -1,7 +1,5 @@
 """Loader: the batches of a data set in a given order, made in this process or in others."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import pickle

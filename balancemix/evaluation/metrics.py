@@ -11,7 +11,7 @@ Convention = Literal["sklearn", "raw", "voc"]
 Absent = Literal["skip", "zero", "nan"]
 
 
-def average_precision(scores: Tensor, truth: Tensor, convention: Convention = "sklearn") -> Tensor:
+def average_precision(truth: Tensor, scores: Tensor, convention: Convention = "sklearn") -> Tensor:
     """Rank the rows of each class and return its average precision in 0..1, shape (K,).
 
     Any N×K ranking score will do; best are float32 logits, as float16 confidence ties at 0 and 1.
@@ -20,11 +20,11 @@ def average_precision(scores: Tensor, truth: Tensor, convention: Convention = "s
     "voc" (Q2L) groups them and takes, for each recall, the best precision there or beyond.
 
     >>> scores = torch.tensor([[3.0], [2.0], [1.0]])
-    >>> average_precision(scores, torch.tensor([[1], [0], [1]]))
+    >>> average_precision(torch.tensor([[1], [0], [1]]), scores)
     tensor([0.8333], dtype=torch.float64)
     """
     _require("convention", convention, get_args(Convention))
-    positive, known = _entries("scores", scores, truth)
+    positive, known = _entries(truth, scores, "scores")
     ranked, order = scores.T.contiguous().sort(dim=1, descending=True, stable=True)  # (K, N)
     hit = positive.T.gather(1, order)
     hits = hit.cumsum(1)
@@ -58,7 +58,7 @@ def mean_average_precision(
     return _percent(ap, absent)
 
 
-def f1_scores(confidence: Tensor, truth: Tensor, threshold: float = 0.5) -> dict[str, float]:
+def f1_scores(truth: Tensor, confidence: Tensor, threshold: float = 0.5) -> dict[str, float]:
     """Return precision, recall and F1 per class (C…) and over all entries (O…), in percent.
 
     Present means confidence ≥ threshold. `CF1_mean` is the mean of the classes' F1 (ASL),
@@ -66,10 +66,10 @@ def f1_scores(confidence: Tensor, truth: Tensor, threshold: float = 0.5) -> dict
     predicted, or without true, positives counts 0. A truth of −1 is left out.
 
     >>> confidence = torch.tensor([[0.9, 0.2], [0.8, 0.6]])
-    >>> f1_scores(confidence, torch.tensor([[1, 0], [0, 1]]))["CP"]
+    >>> f1_scores(torch.tensor([[1, 0], [0, 1]]), confidence)["CP"]
     75.0
     """
-    positive, known = _entries("confidence", confidence, truth)
+    positive, known = _entries(truth, confidence, "confidence")
     if ((confidence < 0) | (confidence > 1)).any():
         raise ValueError("confidence must lie in 0..1; these look like logits")
     predicted = (confidence >= threshold) & known
@@ -91,8 +91,8 @@ def f1_scores(confidence: Tensor, truth: Tensor, threshold: float = 0.5) -> dict
 
 
 def evaluate(
-    logits: Tensor,
     truth: Tensor,
+    logits: Tensor,
     groups: Mapping[str, Tensor] | None = None,
     convention: Convention = "sklearn",
     threshold: float = 0.5,
@@ -104,32 +104,32 @@ def evaluate(
     `mAP`, then `mAP_<group>` for each group of class indices with a class to count, then the F1s.
     The threshold is one of confidence, 0.5 being a logit of 0.
 
-    >>> logits, truth = torch.tensor([[2.0], [-1.0]]), torch.tensor([[1], [0]])
-    >>> list(evaluate(logits, truth, {"few": torch.tensor([0])}))[:4]
+    >>> truth, logits = torch.tensor([[1], [0]]), torch.tensor([[2.0], [-1.0]])
+    >>> list(evaluate(truth, logits, {"few": torch.tensor([0])}))[:4]
     ['mAP', 'mAP_few', 'CF1_mean', 'CF1_harmonic']
     """
-    ap = average_precision(logits, truth, convention)
+    ap = average_precision(truth, logits, convention)
     scores = {"mAP": mean_average_precision(ap, absent, classes)}
     for name, index in (groups or {}).items():
         part = ap[index]
         if len(part) and not (absent == "skip" and part.isnan().all()):
             scores[f"mAP_{name}"] = _percent(part, absent)
     # Float64, since in float32 a logit just below 0 already has a confidence of 0.5.
-    return scores | f1_scores(logits.double().sigmoid(), truth, threshold)
+    return scores | f1_scores(truth, logits.double().sigmoid(), threshold)
 
 
-def _entries(name: str, scores: Tensor, truth: Tensor) -> tuple[Tensor, Tensor]:
+def _entries(truth: Tensor, scores: Tensor, name: str) -> tuple[Tensor, Tensor]:
     """Return which entries are positive and which are known, after checking both matrices."""
     if scores.shape != truth.shape or scores.ndim != 2:
-        got = f"{tuple(scores.shape)} and {tuple(truth.shape)}"
-        raise ValueError(f"{name} and truth must be N×K matrices of one shape, not {got}")
+        got = f"{tuple(truth.shape)} and {tuple(scores.shape)}"
+        raise ValueError(f"truth and {name} must be N×K matrices of one shape, not {got}")
     if scores.isnan().any():
         row, k = scores.isnan().nonzero()[0].tolist()
         raise ValueError(f"{name} is NaN in row {row}, class {k}")
     positive = truth == 1
     known = positive | (truth == 0)
-    if (~known & (truth >= 0)).any():
-        raise ValueError("truth must be 0, 1 or −1 (unknown)")
+    if not (known | ((truth == -1) & (truth < 0))).all():  # as uint8, 255 equals −1
+        raise ValueError(f"truth must be 0, 1 or −1 (unknown); give it first, then the {name}")
     return positive, known
 
 

@@ -1,7 +1,5 @@
 """Check scores that were read from a file: a ValueError says what is wrong with them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The scores of an epoch, and a run's metrics."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,7 +30,7 @@ def score_epoch(
     truth = valid.given if valid.truth is None else valid.truth
 
     def score(each: Tensor) -> dict[str, float]:
-        return evaluate(each, truth, groups, convention=convention, classes=valid.classes)
+        return evaluate(truth, each, groups, convention=convention, classes=valid.classes)
 
     line: dict[str, Any] = score(logits[0])
     if len(logits) > 1:
@@ -57,7 +55,7 @@ def score_classes(
 ) -> dict[str, Any]:
     """Score each class: its name, given positives in training, and AP in percent, if it has one."""
     truth = valid.given if valid.truth is None else valid.truth
-    each = average_precision(logits, truth, convention)
+    each = average_precision(truth, logits, convention)
     facts = zip(valid.classes, class_counts(train.given).tolist(), each.tolist(), strict=True)
     keys = ("name", "positives", "AP")
     scored = [(name, count, None if math.isnan(ap) else 100 * ap) for name, count, ap in facts]

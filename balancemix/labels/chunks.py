@@ -1,7 +1,5 @@
 """Work through an N×K matrix in chunks, so that no temporary is as large as the matrix."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 _LABELS = 1 << 17  # in a chunk: temporary matrices stay in the cache

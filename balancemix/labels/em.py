@@ -4,8 +4,6 @@ The log-odds of two Gaussians are a quadratic of the value. So an E-step is a qu
 sigmoid a point, and an M-step the moments under the result: one matrix product.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -6,8 +6,6 @@ losses fell into the bin and the sum of their places in it. All are integers: hi
 add up to that of the whole, in any order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

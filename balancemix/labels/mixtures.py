@@ -9,9 +9,7 @@ literal mixture calls every label noisy. Here every such label is clean, and `Mi
 why.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal
@@ -161,15 +159,8 @@ def fit_mixtures(
     means are closer than s times the sum of the deviations.
     """
     check_confidence(given, confidence)
-    if len(given) <= BINS:
-        losses = label_loss(given, confidence)
-        return fit_losses(given, losses, fit=fit, min_labels=min_labels, separation=separation)
-    # In chunks: a matrix of losses would be as large as the confidence.
-    labelled = (
-        (given[rows], label_loss(given[rows], confidence[rows])) for rows in chunks(*given.shape)
-    )
-    histogram = _histogram(len(given), given.shape[1], confidence.device, labelled)
-    return fit_histogram(histogram, fit=fit, min_labels=min_labels, separation=separation)
+    points = _points(given, confidence, label_loss)
+    return _fit_groups(points, fit, min_labels, separation)
 
 
 def fit_losses(
@@ -183,29 +174,23 @@ def fit_losses(
 ) -> Mixtures:
     """Fit the mixtures to N×K losses of any kind, ≥ 0; see `fit_mixtures`."""
     _check(given, losses, classes)
-    if len(losses) > BINS:
-        histogram = _histogram(len(given), given.shape[1], losses.device, [(given, losses)])
-        return fit_histogram(histogram, fit=fit, min_labels=min_labels, separation=separation)
-    return _fit_groups(points_of_losses(given, losses), fit, min_labels, separation)
+    points = _points(given, losses, lambda _, chunk: chunk)
+    return _fit_groups(points, fit, min_labels, separation)
 
 
-def _histogram(
-    rows: int, classes: int, device: torch.device, labelled: Iterable[tuple[Tensor, Tensor]]
-) -> Tensor:
-    """Count the losses of all pairs of (given, losses)."""
-    if rows > MOST_ROWS:
-        raise ValueError(f"mixtures can be fitted to at most {MOST_ROWS} rows, not {rows}")
-    histogram = empty_histogram(classes, device)
-    for given, losses in labelled:
-        add_losses(histogram, given, losses)
-    return histogram
-
-
-def fit_histogram(
-    histogram: Tensor, *, fit: Fit = "raw", min_labels: int = 10, separation: float = 0.0
-) -> Mixtures:
-    """Fit the mixtures to the losses of a histogram; see `fit_mixtures`."""
-    return _fit_groups(points_of_histogram(histogram), fit, min_labels, separation)
+def _points(
+    given: Tensor, values: Tensor, loss: Callable[[Tensor, Tensor], Tensor]
+) -> Iterator[Points]:
+    """Reduce `loss(given, values)` to points: each loss one, or of many rows their bins."""
+    if len(given) <= BINS:
+        return points_of_losses(given, loss(given, values))
+    if len(given) > MOST_ROWS:
+        raise ValueError(f"mixtures can be fitted to at most {MOST_ROWS} rows, not {len(given)}")
+    histogram = empty_histogram(given.shape[1], values.device)
+    # In chunks: a matrix of losses would be as large as the confidence.
+    for rows in chunks(*given.shape):
+        add_losses(histogram, given[rows], loss(given[rows], values[rows]))
+    return points_of_histogram(histogram)
 
 
 def _fit_groups(groups: Iterable[Points], fit: Fit, min_labels: int, separation: float) -> Mixtures:

@@ -3,8 +3,6 @@
 Every function takes N×K uint8 labels and a generator, and returns new labels.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,7 +1,5 @@
 """The label table as a run stores it: checked, and that of an older version translated."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

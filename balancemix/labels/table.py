@@ -1,7 +1,5 @@
 """The N×K label table: what is given, what is believed of it, and what training makes of it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple, Self

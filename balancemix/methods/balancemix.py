@@ -31,7 +31,7 @@ from typing import Literal, Self
 import torch
 from torch import Tensor, nn
 
-from balancemix import processes
+from balancemix import interrupts, processes
 from balancemix.errors import InputError
 from balancemix.judge.held_out import LabelErrors, estimate_errors
 from balancemix.judge.judge import Opinion
@@ -123,7 +123,8 @@ class BalanceMix(Method):
             if self.trust_positives == "auto":
                 errors = estimate_errors(self.table.given, self.opinion.confidence)
                 self.trusting = errors.only_missing
-            self._learn(*self.checked((self.opinion.confidence,)))
+            (plain,) = self.checked((self.opinion.confidence,))
+            self._adopt(*self._estimates(plain), plain, plain)
         return self
 
     @property
@@ -246,16 +247,16 @@ class BalanceMix(Method):
         """
         plain, *rest = self.checked(confidence)
         facts = dict(self.chosen) if self.epoch == 0 else {}
-        facts |= self._learn(plain, rest[0] if rest else plain)
-        return super().end_epoch() | facts
+        odds, mixtures = self._estimates(plain)
+        with interrupts.deferred():  # so that Ctrl-C leaves all of the old state or of the new one
+            facts |= self._adopt(odds, mixtures, plain, rest[0] if rest else plain)
+            return super().end_epoch() | facts
 
-    def _learn(self, plain: Tensor, on_views: Tensor | None = None) -> dict[str, float]:
-        """Update odds, mixtures and label table by plain confidence and that of views."""
-        given, odds, mixtures = self.table.given, self.odds, self.mixtures
-        facts: dict[str, float] = {}
+    def _estimates(self, plain: Tensor) -> tuple[Tensor | None, Mixtures | None]:
+        """Estimate odds and mixtures from plain confidence, if this epoch has any."""
+        given, odds, mixtures = self.table.given, self.odds, None
         if odds is not None:
             odds = minority_odds(given, plain, self.power, self.score)  # line 17: Eqs. 2–4
-            facts["effective_rows"] = effective_rows(odds)
         if self.select and self.epoch + 1 >= self.warm:
             mixtures = fit_mixtures(  # line 18: Eqs. 6 and 7
                 given,
@@ -264,9 +265,20 @@ class BalanceMix(Method):
                 min_labels=self.min_labels,
                 separation=self.separation,
             )
-            self._manage_all(mixtures, plain, plain if on_views is None else on_views)
+        return odds, mixtures
+
+    def _adopt(
+        self, odds: Tensor | None, mixtures: Mixtures | None, plain: Tensor, on_views: Tensor
+    ) -> dict[str, float]:
+        """Make estimates the state, and the labels what follows from them."""
+        facts: dict[str, float] = {}
+        if odds is not None:
+            facts["effective_rows"] = effective_rows(odds)
+        if mixtures is not None:
+            self._manage_all(mixtures, plain, on_views)
             facts |= self.table.shares() | guard_counts(mixtures.guard)
-        self.odds, self.mixtures = odds, mixtures
+            self.mixtures = mixtures
+        self.odds = odds
         return facts
 
     def _manage_all(self, mixtures: Mixtures, plain: Tensor, on_views: Tensor) -> None:

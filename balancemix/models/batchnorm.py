@@ -4,8 +4,6 @@ torch's SyncBatchNorm runs only on GPUs, and drops the activation of timm's Batc
 runs anywhere, keeps the activation, and has the same weights under the same names.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F

@@ -1,7 +1,5 @@
 """Models: a timm backbone, or standardised features, under one of four heads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +9,7 @@ from torch import Tensor, nn
 
 from balancemix.errors import InputError, suggest
 from balancemix.models.backbones import build_backbone, is_channels_last
+from balancemix.models.layers import perceptron
 from balancemix.models.ml_decoder import MLDecoder
 from balancemix.models.query2label import Query2Label
 from balancemix.options import BACKBONE, DROPOUT, HIDDEN
@@ -153,9 +152,7 @@ def _head(head: str, width: int, classes: int, hidden: int, dropout: float) -> n
         return Query2Label(width, classes, width=hidden, feedforward=4 * hidden)
     if head == "linear":
         return nn.Linear(width, classes)
-    return nn.Sequential(
-        nn.Linear(width, hidden), nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden, classes)
-    )
+    return perceptron(width, hidden, dropout, classes)
 
 
 @contextmanager

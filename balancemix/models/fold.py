@@ -3,8 +3,6 @@
 It makes a pass of EfficientNet-Lite0 on a CPU a quarter faster (docs/performance.md).
 """
 
-from __future__ import annotations
-
 import copy
 from collections import Counter
 from collections.abc import Mapping

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from balancemix.errors import InputError
+from balancemix.models.layers import perceptron, tokens
 
 
 class MLDecoder(nn.Module):
@@ -52,12 +53,7 @@ class MLDecoder(nn.Module):
             self.register_buffer("queries", queries)
         self.memory = nn.Sequential(nn.Linear(features, width), nn.ReLU())
         self.attention = nn.MultiheadAttention(width, heads, dropout=dropout, batch_first=True)
-        self.feedforward = nn.Sequential(
-            nn.Linear(width, feedforward),
-            nn.ReLU(),
-            nn.Dropout(dropout),
-            nn.Linear(feedforward, width),
-        )
+        self.feedforward = perceptron(width, feedforward, dropout, width)
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(3))
         self.dropout = nn.Dropout(dropout)
         self.weight = nn.Parameter(torch.empty(count, width, -(-classes // count)))  # (Q, width, G)
@@ -66,7 +62,7 @@ class MLDecoder(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """Return logits; positions carry no encoding, so their order does not matter."""
-        memory = self.memory(_tokens(features))  # (B, T, width)
+        memory = self.memory(tokens(features))  # (B, T, width)
         # Expanded before the dropout, so that each row has another mask.
         q = self.queries.expand(len(memory), -1, -1)  # (B, Q, width)
         q = self.norms[0](q + self.dropout(q))
@@ -77,10 +73,3 @@ class MLDecoder(nn.Module):
         logits = torch.einsum("bqw,qwg->bqg", q, self.weight).flatten(1)  # (B, Q·G)
         # Q·G may exceed K: the paper drops the surplus outputs of the last queries.
         return logits[:, : self.classes] + self.bias  # (B, K)
-
-
-def _tokens(features: Tensor) -> Tensor:
-    """Lay features out as (B, T, D); pooled ones are a single token."""
-    if features.ndim == 4:
-        return features.flatten(2).mT
-    return features.unsqueeze(1) if features.ndim == 2 else features

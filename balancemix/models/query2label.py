@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from balancemix.errors import InputError
+from balancemix.models.layers import perceptron, tokens
 
 
 class Query2Label(nn.Module):
@@ -76,10 +77,7 @@ class Query2Label(nn.Module):
         if features.ndim == 4:
             height, width = features.shape[2:]
             places = sine_positions(height, width, self.norm.weight)  # (T, width of the head)
-            features = features.flatten(2).mT
-        elif features.ndim == 2:
-            features = features.unsqueeze(1)
-        memory = self.project(features)  # (B, T, width)
+        memory = self.project(tokens(features))  # (B, T, width)
         for layer in self.encoder:
             memory = layer(memory, places, memory, places)
         target = memory.new_zeros(len(memory), *self.queries.shape)  # (B, K, width)
@@ -103,12 +101,7 @@ class Layer(nn.Module):
             self.own = nn.MultiheadAttention(width, heads, dropout=dropout, batch_first=True)
             self.own_norm = nn.LayerNorm(width)
         self.attention = nn.MultiheadAttention(width, heads, dropout=dropout, batch_first=True)
-        self.feedforward = nn.Sequential(
-            nn.Linear(width, feedforward),
-            nn.ReLU(),
-            nn.Dropout(dropout),
-            nn.Linear(feedforward, width),
-        )
+        self.feedforward = perceptron(width, feedforward, dropout, width)
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
         self.dropout = nn.Dropout(dropout)
 

@@ -1,7 +1,5 @@
 """The sections data, model and train of a plan: each setting with its default; imports no torch."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints

@@ -1,7 +1,5 @@
 """Read settings (TOML, JSON, `--set`) into dataclasses; refuse unknown keys and wrong types."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import tomllib

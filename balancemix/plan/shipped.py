@@ -1,7 +1,5 @@
 """The shipped plans: TOML files; the comment at the head of each says what to run and expect."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent

@@ -63,7 +63,7 @@ class Summary:
         if each is not None:
             return torch.tensor(each, dtype=torch.float64), "test rows"
         known = self.given if self.truth is None else self.truth
-        return 100 * average_precision(self.confidence, known), "training rows"
+        return 100 * average_precision(known, self.confidence), "training rows"
 
     @cached_property
     def class_confidence(self) -> tuple[Tensor, Tensor]:

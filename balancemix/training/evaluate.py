@@ -54,9 +54,9 @@ def evaluate_run(
     trained_on = run.table.given if run.truth is None else run.truth
     groups = class_groups(trained_on.sum(0), plan.data.groups)
     scores = evaluate(
-        logits, truth, groups, convention=convention, threshold=above, classes=classes
+        truth, logits, groups, convention=convention, threshold=above, classes=classes
     )
-    each = average_precision(logits, truth, convention).mul(100).tolist()
+    each = average_precision(truth, logits, convention).mul(100).tolist()
     counts = (truth == 1).sum(0).tolist()
     return Evaluation(
         rows=len(rows),

@@ -26,6 +26,7 @@ ORACLES: dict[Convention, Any] = {
     "voc": reference.ap_voc,
 }
 UNKNOWN: Any = "drop"
+TOO_HIGH = torch.full((2, 1), 255, dtype=torch.uint8)
 
 
 def drawn(seed, n, k=6, levels=None, unknown=0.0, rate=0.3):
@@ -57,7 +58,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_average_precision_equals_its_definition(case, convention):
     scores, truth = CASES[case]
-    got = average_precision(scores, truth, convention)
+    got = average_precision(truth, scores, convention)
     want = [ORACLES[convention](scores[:, k], truth[:, k]) for k in range(scores.shape[1])]
     assert got.dtype == torch.float64
     np.testing.assert_allclose(got, want, rtol=1e-12)
@@ -68,7 +69,7 @@ def test_average_precision_equals_its_definition(case, convention):
 def test_default_equals_sklearn(levels, dtype):
     scores, truth = drawn(9, 500, levels=levels)
     scores = scores.to(dtype)
-    got = average_precision(scores, truth)[1:]
+    got = average_precision(truth, scores)[1:]
     want = [average_precision_score(truth[:, k], scores[:, k]) for k in range(1, 6)]
     np.testing.assert_allclose(got, want, rtol=1e-12)
 
@@ -78,21 +79,21 @@ def test_unknown_entries_are_as_if_removed():
     for k in range(1, 6):
         kept = truth[:, k] >= 0
         want = average_precision_score(truth[kept, k], scores[kept, k])
-        assert average_precision(scores, truth)[k].item() == pytest.approx(want, rel=1e-12)
+        assert average_precision(truth, scores)[k].item() == pytest.approx(want, rel=1e-12)
 
 
 def test_raw_ranks_equal_scores_in_row_order():
     truth = torch.tensor([[0], [1]])
-    assert average_precision(torch.zeros(2, 1), truth, "raw").item() == 0.5
-    assert average_precision(torch.zeros(2, 1), truth.flip(0), "raw").item() == 1.0
+    assert average_precision(truth, torch.zeros(2, 1), "raw").item() == 0.5
+    assert average_precision(truth.flip(0), torch.zeros(2, 1), "raw").item() == 1.0
 
 
 @pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int64, torch.float32])
 def test_truth_may_have_any_type(dtype):
     scores, truth = drawn(11, 40)
-    expected = average_precision(scores, truth)
+    expected = average_precision(truth, scores)
     assert torch.equal(
-        average_precision(scores, truth.to(dtype)).nan_to_num(), expected.nan_to_num()
+        average_precision(truth.to(dtype), scores).nan_to_num(), expected.nan_to_num()
     )
 
 
@@ -100,8 +101,8 @@ def test_inputs_stay_untouched():
     scores, truth = drawn(12, 40, unknown=0.2)
     before = scores.clone(), truth.clone()
     for convention in ORACLES:
-        average_precision(scores, truth, convention)
-    f1_scores(scores.sigmoid(), truth)
+        average_precision(truth, scores, convention)
+    f1_scores(truth, scores.sigmoid())
     assert torch.equal(scores, before[0])
     assert torch.equal(truth, before[1])
 
@@ -127,7 +128,7 @@ def test_more_rows_and_classes_take_no_more_steps(convention):
     for n, k in ((50, 6), (500, 60)):
         scores, truth = drawn(0, n, k)
         with Work() as work:
-            average_precision(scores, truth, convention)
+            average_precision(truth, scores, convention)
         assert work.largest == n * k
         counts.append(work.count)
     assert counts[0] == counts[1]
@@ -148,7 +149,7 @@ def columns(ties=True):
 
 def ap(scores, truth, convention):
     column = torch.tensor(scores, dtype=torch.float64)[:, None]
-    return average_precision(column, torch.tensor(truth)[:, None], convention).item()
+    return average_precision(torch.tensor(truth)[:, None], column, convention).item()
 
 
 @settings(deadline=None, max_examples=60)
@@ -211,13 +212,13 @@ def test_warning_names_at_most_five_classes():
 def test_f1_equals_its_definition(case, threshold):
     scores, truth = CASES[case]
     confidence = scores.double().sigmoid()
-    got = f1_scores(confidence, truth, threshold)
+    got = f1_scores(truth, confidence, threshold)
     assert got == pytest.approx(reference.f1(confidence.numpy(), truth.numpy(), threshold))
     assert all(type(value) is float for value in got.values())
 
 
 def test_f1_without_any_predicted_positive_is_zero():
-    assert set(f1_scores(torch.zeros(4, 2), torch.ones(4, 2)).values()) == {0.0}
+    assert set(f1_scores(torch.ones(4, 2), torch.zeros(4, 2)).values()) == {0.0}
 
 
 def test_evaluate_joins_all_scores():
@@ -225,29 +226,29 @@ def test_evaluate_joins_all_scores():
     truth[0, 0] = 1
     groups = {"many": torch.tensor([1, 2]), "medium": torch.tensor([], dtype=torch.int64)}
     groups["few"] = torch.tensor([0, 3, 4, 5])
-    scores = evaluate(logits, truth, groups)
-    ap = average_precision(logits, truth)
+    scores = evaluate(truth, logits, groups)
+    ap = average_precision(truth, logits)
     assert list(scores)[:4] == ["mAP", "mAP_many", "mAP_few", "CF1_mean"]
     assert scores["mAP"] == pytest.approx(100 * ap.mean().item())
     assert scores["mAP_few"] == pytest.approx(100 * ap[[0, 3, 4, 5]].mean().item())
-    assert scores["OF1"] == f1_scores(logits.double().sigmoid(), truth)["OF1"]
+    assert scores["OF1"] == f1_scores(truth, logits.double().sigmoid())["OF1"]
 
 
 def test_evaluate_warns_once_and_leaves_out_a_group_without_positives():
     logits, truth = drawn(14, 50)
     groups = {"many": torch.tensor([1, 2]), "few": torch.tensor([0])}
     with pytest.warns(UserWarning, match="without positives: 0$") as caught:
-        scores = evaluate(logits, truth, groups)
+        scores = evaluate(truth, logits, groups)
     assert len(caught) == 1
     assert "mAP_few" not in scores
-    assert evaluate(logits, truth, groups, absent="zero")["mAP_few"] == 0.0
-    assert np.isnan(evaluate(logits, truth, groups, absent="nan")["mAP_few"])
+    assert evaluate(truth, logits, groups, absent="zero")["mAP_few"] == 0.0
+    assert np.isnan(evaluate(truth, logits, groups, absent="nan")["mAP_few"])
 
 
 def test_threshold_at_half_is_a_logit_of_zero():
     logits = torch.tensor([[0.0], [-1e-9]])
     with warnings.catch_warnings(action="ignore"):
-        assert evaluate(logits, torch.tensor([[1], [0]]))["OF1"] == 100.0
+        assert evaluate(torch.tensor([[1], [0]]), logits)["OF1"] == 100.0
 
 
 @pytest.mark.parametrize(
@@ -255,13 +256,23 @@ def test_threshold_at_half_is_a_logit_of_zero():
     [
         (lambda: average_precision(torch.zeros(2, 3), torch.zeros(3, 2)), "one shape"),
         (lambda: average_precision(torch.zeros(2), torch.zeros(2)), "N×K"),
-        (lambda: average_precision(torch.full((2, 1), torch.nan), torch.zeros(2, 1)), "row 0, cl"),
-        (lambda: average_precision(torch.zeros(2, 1), torch.full((2, 1), 0.5)), "0, 1 or −1"),
+        (lambda: average_precision(torch.zeros(2, 1), torch.full((2, 1), torch.nan)), "row 0, cl"),
+        (lambda: average_precision(torch.full((2, 1), 0.5), torch.zeros(2, 1)), "0, 1 or −1"),
+        (lambda: average_precision(torch.full((2, 1), -2.5), torch.zeros(2, 1)), "truth .* first"),
+        (lambda: average_precision(TOO_HIGH, torch.zeros(2, 1)), "0, 1 or −1"),
         (lambda: average_precision(torch.zeros(2, 1), torch.zeros(2, 1), UNKNOWN), "sklearn, raw"),
         (lambda: mean_average_precision(torch.zeros(2), UNKNOWN), "skip, zero, nan, not 'drop'"),
-        (lambda: f1_scores(torch.full((2, 1), 3.0), torch.zeros(2, 1)), "look like logits"),
+        (lambda: f1_scores(torch.zeros(2, 1), torch.full((2, 1), 3.0)), "look like logits"),
     ],
 )
 def test_mistakes_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("score", [average_precision, f1_scores, evaluate])
+@pytest.mark.parametrize("shift", [-5.0, 0.0, 5.0])
+def test_swapped_arguments_are_noticed(score, shift):
+    scores, truth = drawn(15, 40)
+    with pytest.raises(ValueError, match=r"truth must be 0, 1 or −1 .* give it first"):
+        score(scores + shift, truth)

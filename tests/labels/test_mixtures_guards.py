@@ -6,10 +6,11 @@ import torch
 
 from balancemix.labels.mixtures import (
     Guard,
-    _histogram,
+    _points,
     clean_probability,
     fit_losses,
     fit_mixtures,
+    label_loss,
 )
 from tests.labels.losses import BINNED, EXACT, LOSSES, clean_of_losses, column
 
@@ -171,8 +172,9 @@ def test_losses_and_labels_of_different_shape_are_refused(shape):
 
 
 def test_more_rows_than_a_bin_can_count_are_refused():
+    many = torch.zeros(1, 1).expand(2**28 + 1, 1)
     with pytest.raises(ValueError, match="at most 268435456 rows"):
-        _histogram(2**28 + 1, 1, torch.device("cpu"), [])
+        _points(many, many, label_loss)
 
 
 @pytest.mark.parametrize("value", [torch.nan, -0.1, 1.1])

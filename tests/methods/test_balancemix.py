@@ -1,18 +1,48 @@
 """BalanceMix: its switches, its warm-up, its table, and loops that train it."""
 
+import signal
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
+from balancemix.labels import table
 from balancemix.labels.table import Status
 from balancemix.methods import BalanceMix
+from balancemix.methods import balancemix as module
 from balancemix.methods.base import Request
 from balancemix.training.predict import predict
 from tests.methods.settings import make_method, trained
 from tests.reference import balancemix as reference
 from tests.toys import EPOCHS, K, N, Rows, Training, make_data, make_model
+
+# The end of an epoch.
+
+
+def test_ctrl_c_while_labels_are_managed_leaves_all_of_them_managed(monkeypatch):
+    given = torch.eye(4, dtype=torch.int8).repeat(8, 1)
+    confidence = torch.rand(32, 4, generator=torch.Generator().manual_seed(0))
+    whole, stopped = (BalanceMix(warmup=1).start(given, EPOCHS) for _ in range(2))
+    whole.end_epoch(confidence)
+    manage, left = table.manage, [3]
+
+    def interrupted(*arguments, **settings):
+        left[0] -= 1
+        if not left[0]:
+            signal.raise_signal(signal.SIGINT)
+        return manage(*arguments, **settings)
+
+    monkeypatch.setattr(module, "chunks", lambda n, k: [slice(i, i + 4) for i in range(0, n, 4)])
+    monkeypatch.setattr(module, "manage", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        stopped.end_epoch(confidence)
+    assert stopped.epoch == whole.epoch
+    assert stopped.odds.equal(whole.odds)
+    assert stopped.table.status.equal(whole.table.status)
+    assert stopped.table.clean.equal(whole.table.clean)
+
 
 # The switches.
 

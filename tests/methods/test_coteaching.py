@@ -206,7 +206,7 @@ def test_the_ensemble_is_the_mean_probability_of_both_peers():
     plan.train.epochs, plan.train.batch_size = 2, SIZE
     model, method, metrics = fit(make_model, rows, rows, plan)
     both = torch.stack([predict(each, rows.plain) for each in method.members(model)]).mean(0)
-    want = evaluate(both.double().logit(), rows.given)["mAP"]
+    want = evaluate(rows.given, both.double().logit())["mAP"]
     assert metrics["last"]["mAP_ensemble"] == pytest.approx(want)
 
 

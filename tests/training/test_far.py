@@ -69,7 +69,7 @@ def test_labels_are_managed_and_scored_where_they_are():
             strict=True,
         ):
             assert got.near.equal(want)
-        average_precision(Far(confidence), Far(labels))
+        average_precision(Far(labels), Far(confidence))
         BalanceMix(warmup=0).start(Far(labels), 2).end_epoch(Far(confidence))
 
 

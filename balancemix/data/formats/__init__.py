@@ -1,7 +1,5 @@
 """Data formats: a module for each, which reads a `Source` and may write one."""
 
-from __future__ import annotations
-
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Protocol, runtime_checkable

@@ -6,8 +6,6 @@ frequent. The two splits are made from different digits. Minutes on a CPU show w
 photographs. `digits` has features of the strips, `digits:pixels` their pixels.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

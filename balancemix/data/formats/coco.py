@@ -4,8 +4,6 @@ A class is present if the image has any annotation of its category, crowds inclu
 the order of the train file. The train split trains, the val split is scored.
 """
 
-from __future__ import annotations
-
 import json
 import warnings
 from collections.abc import Iterator

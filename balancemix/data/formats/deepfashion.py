@@ -5,8 +5,6 @@ same line, `list_attr_cloth.txt` names the columns. As in the paper, train and v
 images) and test is scored (4,000).
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A folder of images without labels."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch

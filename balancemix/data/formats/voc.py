@@ -5,8 +5,6 @@ paper's choice, by its numbers). 2007 alone: its trainval and test. 2012 alone: 
 since its test labels were never published.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

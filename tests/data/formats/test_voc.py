@@ -174,9 +174,9 @@ def test_training_and_evaluation_leave_difficult_objects_out(tmp_path, capsys, m
     make(tmp_path, "2007")
     scored = []
 
-    def evaluate(logits, truth, *rest, **options):
+    def evaluate(truth, logits, *rest, **options):
         scored.append(truth.tolist())
-        return metrics.evaluate(logits, truth, *rest, **options)
+        return metrics.evaluate(truth, logits, *rest, **options)
 
     monkeypatch.setattr("balancemix.evaluation.scoring.evaluate", evaluate)
     call = ["train", str(tmp_path), "--method", "bce", "--epochs", "1", "--batch-size", "3"]
