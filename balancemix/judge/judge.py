@@ -41,12 +41,12 @@ class Opinion:
     def targets(self, given: Tensor, share: float = 0.4, *, modelled: bool = True) -> Tensor:
         """Mix the posterior, or the given label if not `modelled`, with the confidence: N×K.
 
-        A class that is not judged keeps its given labels.
+        Classes that are not judged are mixed too: there the confidence is nearly the same for all
+        rows, and given labels that no feature explains count less.
         """
-        present = (given > 0).float()
-        base = self.posterior if modelled else torch.where(given < 0, self.confidence, present)
-        mixed = (1 - share) * base + share * self.confidence
-        return torch.where(self.judged | (given < 0), mixed, present).clamp_(0, 1)
+        given_or_not = torch.where(given < 0, self.confidence, (given > 0).float())
+        base = self.posterior if modelled else given_or_not
+        return ((1 - share) * base + share * self.confidence).clamp_(0, 1)
 
     def arrays(self) -> dict[str, Any]:
         """Return arrays to be stored."""
