@@ -40,7 +40,7 @@ class Penalty:
     @property
     def at_edge(self) -> bool:
         """Whether a penalty beyond the grid might be better."""
-        return self.best in (self.grid[0], self.grid[-1])
+        return self.best in (*self.grid[:1], *self.grid[-1:])
 
 
 class Ridge:

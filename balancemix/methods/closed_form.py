@@ -38,12 +38,17 @@ class Solution(NamedTuple):
     confidence: Tensor  # N×K: the score of each row by the others, clipped to 0 … 1
 
 
-def solve_targets(ridge: Ridge, target: Tensor, known: Tensor | None = None) -> Solution:
-    """Fit N×K targets, or those that are known, with the penalty of least leave-one-out error."""
-    penalty = ridge.choose(target, known)
-    left_out = ridge.leave_one_out(target, penalty.best, known)
-    machine = ridge.solve(target, penalty.best, known)
-    return Solution(machine, penalty, left_out.clamp(0, 1))
+def solve_targets(
+    ridge: Ridge, target: Tensor, known: Tensor | None = None, penalty: float | None = None
+) -> Solution:
+    """Fit N×K targets, or those that are known.
+
+    Without a `penalty`, it is the one with the least leave-one-out error.
+    """
+    chosen = ridge.choose(target, known) if penalty is None else Penalty(penalty, [], [])
+    left_out = ridge.leave_one_out(target, chosen.best, known)
+    machine = ridge.solve(target, chosen.best, known)
+    return Solution(machine, chosen, left_out.clamp(0, 1))
 
 
 @dataclass(kw_only=True)

@@ -4,7 +4,7 @@ Idea: a model judges labels badly once it has learned them. The judge (docs/judg
 label by the *other* rows, in closed form and before training: η = P(present | x), and under a model
 of the noise q = P(present | given, x). The network is then trained by Mixup on soft targets
 
-    T = (1 − share)·q + share·η,   the given label where a class could not be judged
+    T = (1 − share)·q + share·η
 
 Kernel ridge regression on the same targets makes other errors than the network. On features both
 are solved, and the model to keep is the mean of their log-odds.
@@ -12,7 +12,9 @@ are solved, and the model to keep is the mean of their log-odds.
 Fields: `share`, the part of each target that does not know the given label. `modelled`: off, q is
 the given label, and no noise model is used. `form`: what learns T: "trained" (a network, by Mixup),
 "closed" (kernel ridge regression, no epochs), "mean" (of both log-odds; features only) or "auto"
-(mean on features, trained on images). `alpha` of Mixup.
+(mean on features, trained on images). `penalty` of kernel ridge regression on T: T is smooth, so
+leave-one-out, which chooses the penalty for given labels, would choose next to none. `alpha` of
+Mixup.
 Cost: that of Mixup, and the judge once before training: seconds for thousands of rows.
 BCE where share = alpha = 0, modelled is off and form is "trained".
 
@@ -23,6 +25,7 @@ is that of the noise model. With "mean", the network alone is scored before the 
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -43,16 +46,19 @@ Form = Literal["auto", "trained", "closed", "mean"]
 
 @dataclass(kw_only=True)
 class SecondOpinion(Method):
-    """`share`, `modelled`, `form`: see the module's docstring."""
+    """`share`, `modelled`, `form`, `penalty`: see the module's docstring."""
 
     alpha: float = 4.0
     share: float = 0.4
     modelled: bool = True
     form: Form = "auto"
+    penalty: float = 0.5
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require(0, 1, share=self.share)
+        if not 0 < self.penalty < math.inf:
+            raise ValueError(f"penalty must be above 0, it is {self.penalty}")
         self.opinion: Opinion | None = None
         self.ridge: Ridge | None = None
         self.machine: KernelMachine | None = None  # solved by `start`, for the mean
@@ -61,6 +67,11 @@ class SecondOpinion(Method):
     def closed(self) -> bool:
         """Whether T is fitted by kernel ridge regression alone."""
         return self.form == "closed"
+
+    @property
+    def fixed_penalty(self) -> float | None:
+        """The penalty of kernel ridge regression; None leaves it to leave-one-out."""
+        return self.penalty if self._judged else None
 
     @property
     def needs_opinion(self) -> bool:
@@ -95,7 +106,8 @@ class SecondOpinion(Method):
         if opinion is not None and self._judged:
             self._adopt(opinion)
         if self.form in ("auto", "mean") and ridge is not None:
-            self.machine = solve_targets(ridge, self.table.rows(slice(None))[0]).machine
+            target = self.table.rows(slice(None))[0]
+            self.machine = solve_targets(ridge, target, penalty=self.fixed_penalty).machine
         return self
 
     def _adopt(self, opinion: Opinion) -> None:

@@ -36,10 +36,12 @@ def solve(
     start = time.perf_counter()
     method = copy.copy(plan.method).start(train.given, 1, plan.seed)
     ridge = getattr(method, "ridge", None) or make_ridge(plan, train)
-    machine, penalty, confidence = solve_targets(ridge, method.table.rows(slice(None))[0])
+    target, fixed = method.table.rows(slice(None))[0], getattr(method, "fixed_penalty", None)
+    machine, penalty, confidence = solve_targets(ridge, target, penalty=fixed)
     line: dict[str, Any] = {"epoch": 1, "penalty": penalty.best}
-    errors = zip(penalty.grid, penalty.errors, strict=True)
-    line["leave_one_out"] = {f"{value:g}": error for value, error in errors}
+    if penalty.grid:
+        errors = zip(penalty.grid, penalty.errors, strict=True)
+        line["leave_one_out"] = {f"{value:g}": error for value, error in errors}
     line |= method.end_epoch()
     line["seconds"] = time.perf_counter() - start
     model = on_rows(machine, plan, train, pretrained=plan.model.pretrained)
