@@ -6,6 +6,7 @@ plan         what was run
 noise        the noise that was added, and the rates measured after it
 pilot        what a short training said of the labels, if settings were left to it
 judge        what the judge said of them before training, if the method asked
+auto         the methods that were compared and the one chosen, if that was left to the labels
 log          a line for each epoch
 metrics      last and best scores, quality of the selection; written last
 per_class    given positives and last AP of each class
@@ -40,6 +41,7 @@ FILES = {
     "noise": "noise.json",
     "pilot": "pilot.json",
     "judge": "judge.npz",
+    "auto": "auto.json",
     "log": "log.jsonl",
     "metrics": "metrics.json",
     "per_class": "per_class.json",

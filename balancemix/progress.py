@@ -2,8 +2,8 @@
 
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol, TextIO
 
 from balancemix.errors import printable
@@ -33,6 +33,16 @@ class Silent:
 
     def line(self, text: str) -> None:
         """Show nothing."""
+
+
+# Starts to show a job by its name and number of steps.
+Show = Callable[[str, int], AbstractContextManager[Progress]]
+
+
+@contextmanager
+def silence(what: str, total: int) -> Iterator[Progress]:
+    """Show nothing of a job."""
+    yield Silent()
 
 
 class Lines:

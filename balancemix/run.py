@@ -22,6 +22,7 @@ from balancemix.judge.judge import Opinion
 from balancemix.labels.stored import Stored, read_labels, read_stored
 from balancemix.labels.table import Labels
 from balancemix.methods import Method
+from balancemix.methods.auto import Choice
 from balancemix.plan.plan import Plan, read_tree
 
 
@@ -165,6 +166,15 @@ class Run(Checkpoints):
         arrays = self.read_arrays("judge")
         with self._checking("judge"):
             return Opinion.from_arrays(arrays)
+
+    @property
+    def choice(self) -> Choice | None:
+        """The choice of the method, if it was left to the labels."""
+        if not self.has("auto"):
+            return None
+        facts = self.read_json("auto")
+        with self._checking("auto"):
+            return Choice.of(facts)
 
     @cached_property
     def _stored(self) -> Stored:

@@ -25,7 +25,7 @@ from balancemix.plan.shipped import bench_plans
 Layout = Literal["paper", "ranking", "versus_paper", "ablation", "selection", "search"]
 
 # Time of an epoch of features relative to BCE's (docs/performance.md), to estimate the time left.
-COST = {"coteaching": 2.0, "balancemix": 2.2, "ridge": 0.05, "kernel-ridge": 0.2}
+COST = {"coteaching": 2.0, "balancemix": 2.2, "ridge": 0.05, "kernel-ridge": 0.2, "auto": 6.0}
 
 # Parts of a train plan that the bench fills in.
 FILLED = ("method", "noise", "seed")

@@ -13,6 +13,7 @@ from balancemix.errors import printable
 
 if TYPE_CHECKING:
     from balancemix.auditing.findings import Findings
+    from balancemix.methods.auto import Choice
     from balancemix.run import Run
     from balancemix.training.experiment import Experiment
 
@@ -62,7 +63,11 @@ def show_training(run: Run, experiment: Experiment, metrics: Mapping[str, Any]) 
     out, plan, log = console(), experiment.plan, run.log
     solved = "penalty" in log[-1]
     seconds = {"solved in" if solved else "an epoch": f"{metrics['seconds_per_epoch']:.1f} s"}
-    row = {"method": plan.tree()["method"]["name"], **scores(metrics), **seconds}
+    name = plan.tree()["method"]["name"]
+    if (choice := run.choice) is not None:
+        out.print(choice_table(choice))
+        name = choice.chosen
+    row = {"method": name, **scores(metrics), **seconds}
     how = f"penalty {log[-1]['penalty']:g}" if solved else f"{metrics['epochs']} epochs"
     title = f"{plan.data.path}, noise {plan.noise}, {how}"
     out.print(make_table(title, list(row), [list(row.values())]))
@@ -84,6 +89,19 @@ def show_training(run: Run, experiment: Experiment, metrics: Mapping[str, Any]) 
             "(Eq. 4 is nearly uniform; --set method.power=10 strengthens it)"
         )
     out.print(f"run: {run.path}   next: balancemix audit {run.path}", soft_wrap=True)
+
+
+def choice_table(choice: Choice) -> Table:
+    """List the candidates of `--method auto` with their scores, and mark the one taken."""
+    records = choice.table()
+    cells = [
+        [written(c, ".2f") if isinstance(c, float) else c for c in r.values()] for r in records
+    ]
+    title = (
+        f"mAP on the given labels of {choice.held_out:,} training rows, after training on the "
+        f"other {choice.rows:,}"
+    )
+    return make_table(title, list(records[0]), cells)
 
 
 def judgement(line: Mapping[str, Any]) -> str:

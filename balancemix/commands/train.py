@@ -27,7 +27,7 @@ examples:
   balancemix train --resume --out runs/photos     # continue after an interruption
 
 methods: bce, mixup, focal, asl, hill, splc, ll-r, ll-ct, ll-cp, an-ls, epr, role, em-apl,
-  coteaching, t-estimator, balancemix, ridge, kernel-ridge, second-opinion
+  coteaching, t-estimator, balancemix, ridge, kernel-ridge, second-opinion, auto
 
 Every setting can be given by --set section.key=value or in a TOML file (--plan); the sections are
 data, model, train and method, and plan.json in the run directory shows them all."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from balancemix.methods.auto import Auto
 from balancemix.methods.balancemix import BalanceMix
 from balancemix.methods.base import BCE, Method, Mixup
 from balancemix.methods.closed_form import KernelRidge, RidgeRegression
@@ -33,6 +34,7 @@ METHODS: dict[str, type[Method]] = {
     "ridge": RidgeRegression,
     "kernel-ridge": KernelRidge,
     "second-opinion": SecondOpinion,
+    "auto": Auto,
 }
 
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "METHODS",
     "ROLE",
     "SPLC",
+    "Auto",
     "BalanceMix",
     "CoTeaching",
     "Focal",

@@ -44,6 +44,7 @@ def make_page(summary: Summary) -> Page:
     facts = {
         "summary": summary,
         "results": _results(summary.metrics, solved=summary.penalty is not None),
+        "choice": summary.run.choice,
         "plan": _plan(summary),
         "changed": [f"{key} {_setting(value)}" for key, value in summary.changed().items()],
         "ratios": imbalance(summary.given if summary.truth is None else summary.truth),

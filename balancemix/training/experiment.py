@@ -7,8 +7,7 @@ import io
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,25 +21,17 @@ from balancemix.data.formats.builtin import RandomImages
 from balancemix.errors import InputError
 from balancemix.evaluation.scoring import Metrics
 from balancemix.labels import noise
-from balancemix.methods import Mixup
+from balancemix.methods import Auto, Mixup
 from balancemix.models.backbones import normalisation
-from balancemix.plan.plan import Plan
-from balancemix.progress import Progress, Silent
+from balancemix.plan.plan import Plan, make_method
+from balancemix.progress import Progress, Show, silence
 from balancemix.run import Run
 from balancemix.training import pilot
+from balancemix.training.choose import choose_once
 from balancemix.training.fit import Trained, fit
 from balancemix.training.models import make_model
 from balancemix.training.opinion import informed
 from balancemix.training.solve import solve
-
-Bar = Callable[
-    [str, int], AbstractContextManager[Progress]
-]  # makes a bar by its name and number of steps
-
-
-@contextmanager
-def _no_bar(what: str, steps: int) -> Iterator[Progress]:
-    yield Silent()
 
 
 @dataclass(frozen=True)
@@ -68,14 +59,27 @@ class Experiment:
         """Build a new model for these rows."""
         return make_model(self.plan, self.train, pretrained=self.plan.model.pretrained)
 
-    def fit(self, run: Run | None = None, bar: Bar | None = None) -> Trained:
+    def fit(self, run: Run | None = None, bar: Show = silence) -> Trained:
         """Carry out the plan: ask the judge if the method needs to, then train or solve."""
+        if isinstance(self.plan.method, Auto):
+            return self._fit_chosen(run, bar)
         plan = informed(self.plan, self.train, run)
         if plan.method.closed:
             return solve(self.train, self.test, plan, run)
-        with (bar or _no_bar)(plan.tree()["method"]["name"], self.steps) as show:
+        with bar(plan.tree()["method"]["name"], self.steps) as show:
             plan = self._decided(plan, run, show)
             return fit(self.make_model, self.train, self.test, plan, run, show)
+
+    def _fit_chosen(self, run: Run | None, bar: Show) -> Trained:
+        """Let the given labels choose the method, and carry out the plan with it."""
+        choice = choose_once(self.train, self.plan, run, bar)
+        method = make_method(choice.settings, imports=False)
+        chosen = dataclasses.replace(self, plan=dataclasses.replace(self.plan, method=method))
+        trained = chosen.fit(run, bar)
+        metrics = {**trained.metrics, "auto": choice.scores}
+        if run is not None and processes.rank() == 0:
+            run.write_json("metrics", metrics)
+        return trained._replace(metrics=metrics)
 
     def _decided(self, plan: Plan, run: Run | None, show: Progress) -> Plan:
         """Run the pilot if the method leaves settings to the labels; a resumed run knows them."""
@@ -145,7 +149,7 @@ def _matched(splits: Splits, known: bytes, path: str) -> Splits:
 
 
 def train_plan(
-    plan: Plan, out: Path, bar: Bar, *, resume: bool = False, force: bool = False
+    plan: Plan, out: Path, bar: Show, *, resume: bool = False, force: bool = False
 ) -> tuple[Run, Experiment, Metrics]:
     """Train as planned in a run directory, or resume the run in it."""
     first = processes.rank() == 0  # of several processes, the one that reads and writes
@@ -213,6 +217,8 @@ def dry_run(plan: Plan, classes: int = 80) -> str:
     if plan.method.closed:
         raise InputError("--dry-run tries a training, and this method is solved: leave it out")
     short = Plan.from_tree(plan.tree())
+    if isinstance(short.method, Auto):
+        short.method = short.method.candidate("balancemix")  # the one that needs most memory
     if short.method.needs_opinion:  # random images are nothing to judge
         short.method = Mixup(alpha=short.method.alpha, reduction=short.method.reduction)
     short.train.epochs, short.train.batch_size = 2, 2

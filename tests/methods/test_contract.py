@@ -15,7 +15,8 @@ every_method = pytest.mark.parametrize("name", SETTINGS)
 
 
 def test_every_method_is_put_to_the_contract_unless_it_is_solved():
-    assert set(METHODS) == {*SETTINGS, *SOLVED}
+    chosen = "auto"  # becomes one of the others: see tests/training/test_choose.py
+    assert set(METHODS) == {*SETTINGS, *SOLVED, chosen}
     assert all(METHODS[name]().closed for name in SOLVED)
     assert not any(METHODS[name]().closed for name in SETTINGS)
 
