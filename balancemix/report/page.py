@@ -1,22 +1,18 @@
 """A page: a template, its figures and its other facts, rendered into one HTML file."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from matplotlib.figure import Figure
 
 from balancemix.manifest import Outputs
 from balancemix.report.figures import style
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 COLOURS = {"ink": style.INK, "faint": style.FAINT, "line": style.GRID, "paper": style.PAPER}
 

@@ -1,18 +1,13 @@
 """App. C: how often each class occurs, with the lines between many, medium and few shots."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from balancemix.report.figures import style
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # How many names can be read side by side.
 _MOST_NAMES = 26

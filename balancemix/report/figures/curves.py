@@ -1,17 +1,15 @@
 """What changes with the epochs: mAP, last against best; and what the minority sampler draws."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from balancemix.labels.classes import NAMES
 from balancemix.report.figures import style
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 @style.styled
@@ -24,8 +22,6 @@ def learning(
     `lines` gives names the colour and dash that they have in other figures; curves of other names
     are thin and grey.
     """
-    from matplotlib.lines import Line2D
-
     lines = style.colours(list(curves)) if lines is None else lines
     epochs = max(len(values) for values in curves.values())
     curves = {name: values for name, values in curves.items() if _known(values)}

@@ -1,18 +1,14 @@
 """Fig. 3 and App. B: AP and confidence by class frequency, and how they correlate."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from balancemix.report.figures import style
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Numbers = npt.NDArray[np.float64]
 

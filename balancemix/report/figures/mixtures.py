@@ -1,19 +1,14 @@
 """Eqs. 6–8: the losses of one class and side, and the two Gaussians fitted to them."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from matplotlib.figure import Figure
 
 from balancemix.labels.mixtures import Guard, Mixtures
 from balancemix.report.figures import style
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Numbers = npt.NDArray[np.float64]
 

@@ -1,16 +1,13 @@
 """Fig. 4: ranks of methods from five perspectives as pentagons, each with its area."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.figure import Figure
 
 from balancemix.bench.ranking import area
 from balancemix.report.figures import style
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Ranks = Mapping[str, Mapping[str, float]]
 

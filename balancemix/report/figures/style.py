@@ -1,22 +1,22 @@
 """How every figure looks, and how it is stored: the same bytes for the same numbers."""
 
-from __future__ import annotations
-
 import functools
 import io
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from html import escape
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec
+from typing import Any, Literal, ParamSpec
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.style import context
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from balancemix.files import write_whole
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 P = ParamSpec("P")
 Line = tuple[str, str]  # colour and dash
@@ -68,13 +68,9 @@ _SETTINGS: dict[str, Any] = {
 }
 
 
-@contextmanager
-def style(**more: object) -> Iterator[None]:
+def style(**more: object) -> AbstractContextManager[None]:
     """Draw with our settings only, whatever the user's matplotlibrc says."""
-    from matplotlib import style
-
-    with style.context(["default", {**_SETTINGS, **more}]):
-        yield
+    return context(["default", {**_SETTINGS, **more}])
 
 
 def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
@@ -92,16 +88,12 @@ def figure(
     height: float, rows: int = 1, columns: int = 1, **options: Any
 ) -> tuple[Figure, list[Axes]]:
     """Start a figure of the common width, with its axes in reading order."""
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
     return figure, list(figure.subplots(rows, columns, squeeze=False, **options).flat)
 
 
 def plain_log(axes: Axes, axis: Literal["x", "y"]) -> None:
     """Make an axis logarithmic, its marks in digits where these are few."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
-
     getattr(axes, f"set_{axis}scale")("log")
     scale = axes.xaxis if axis == "x" else axes.yaxis
     scale.set_major_formatter(FuncFormatter(lambda value, _: power(value)))
@@ -178,8 +170,6 @@ def inline(figure: Figure, name: str, caption: str) -> str:
 
     `name` keeps the ids of a page's figures distinct; `caption` is what a screen reader says.
     """
-    from html import escape
-
     drawn = io.StringIO()
     with style(**{"svg.hashsalt": name}):
         figure.savefig(drawn, format="svg", transparent=True, metadata={"Date": None})
