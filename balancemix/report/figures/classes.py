@@ -41,11 +41,8 @@ def distribution(
             axes.axvline(start - 0.5, color=style.INK, lw=1, ls="--")
         if len(members):
             middle = start + (len(members) - 1) / 2
-            axes.annotate(
-                f"{name}-shot: {len(members)}", (middle, 1.0),
-                xycoords=axes.get_xaxis_transform(), xytext=(0, 4), textcoords="offset points",
-                ha="center", color=style.GROUPS.get(name, style.INK),
-            )  # fmt: skip
+            colour = style.GROUPS.get(name, style.INK)
+            style.write_above(axes, f"{name}-shot: {len(members)}", middle, color=colour)
             if not every:
                 _name(axes, classes[order[start]], start, number[order[start]], 3)
         start += len(members)
@@ -59,7 +56,6 @@ def distribution(
         axes.set_xticks([])
         axes.set_xlabel(f"{len(order)} classes, the commonest first")
     axes.set_ylabel("positives in training")
-    axes.grid(axis="y")
     return figure
 
 

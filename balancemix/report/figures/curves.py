@@ -40,7 +40,6 @@ def learning(
     whole_epochs(axes, epochs)
     axes.set_xlabel("epoch")
     axes.set_ylabel("mAP, %")
-    axes.grid(axis="y")
     _name(axes, named, {name: lines[name][0] for name in named}, height)
     marks = [
         Line2D([], [], marker="o", color=style.FAINT, ls="none", label="last"),
@@ -132,7 +131,6 @@ def upsampling(lines: Sequence[Mapping[str, Any]]) -> Figure:
     below.set_ylabel("effective\nrows, %")
     below.set_xlabel("epoch")
     for axes in (above, below):
-        axes.grid(axis="y")
         axes.ticklabel_format(axis="y", useOffset=False)
         axes.margins(x=0.01)
     low, high = min((v for v in rows if v == v), default=0.0), 100.0

@@ -59,8 +59,6 @@ def by_frequency(
     below.set_ylim(-0.03, 1.05)
     style.plain_log(below, "x")
     below.set_xlabel("positives of the class in training")
-    for axes in (above, below):
-        axes.grid(axis="y")
     above.legend(loc="best")
     figure.legend(
         *below.get_legend_handles_labels(), loc="outside lower center", ncols=2,
@@ -116,10 +114,7 @@ def _shade(panels: tuple[Axes, Axes], counts: Numbers, groups: Mapping[str, Sequ
         left = lowest if after is None else float(np.sqrt(known[name].min() * after))
         for axes in panels:
             axes.axvspan(left, right, color=style.GROUPS.get(name, style.GREY), alpha=0.08, lw=0)
-        panels[0].annotate(
-            name, (float(np.sqrt(left * right)), 1.0),
-            xycoords=panels[0].get_xaxis_transform(), xytext=(0, 4), textcoords="offset points",
-            ha="center", color=style.GROUPS.get(name, style.INK),
-        )  # fmt: skip
+        colour = style.GROUPS.get(name, style.INK)
+        style.write_above(panels[0], name, float(np.sqrt(left * right)), color=colour)
         right = left
     panels[0].set_xlim(lowest, highest)

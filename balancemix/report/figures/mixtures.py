@@ -65,10 +65,7 @@ def loss_histogram(
         turn = boundary(mixtures, column, side, edges)
         if turn is not None:
             axes.axvline(turn, color=style.INK, lw=1, ls=":")
-            axes.annotate(
-                "P(clean) = ½", (turn, 1.0), xycoords=axes.get_xaxis_transform(), xytext=(0, 3),
-                textcoords="offset points", ha="center", fontsize=8.5,
-            )  # fmt: skip
+            style.write_above(axes, "P(clean) = ½", turn, xytext=(0, 3), fontsize=8.5)
     else:
         axes.set_title(_WHY[guard], color=style.FAINT)
     style.plain_log(axes, "x")
@@ -78,7 +75,6 @@ def loss_histogram(
     axes.set_yticks(_ticks(highest))
     axes.set_xlabel("binary cross-entropy of the given label")
     axes.set_ylabel("labels a bin")
-    axes.grid(axis="y")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure
 

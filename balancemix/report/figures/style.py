@@ -54,6 +54,8 @@ _SETTINGS: dict[str, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
     "grid.color": GRID,
     "legend.fontsize": 8.5,
     "legend.frameon": False,
@@ -98,6 +100,12 @@ def plain_log(axes: Axes, axis: Literal["x", "y"]) -> None:
     scale = axes.xaxis if axis == "x" else axes.yaxis
     scale.set_major_formatter(FuncFormatter(lambda value, _: power(value)))
     scale.set_minor_formatter(NullFormatter())
+
+
+def write_above(axes: Axes, text: str, x: float, **options: Any) -> None:
+    """Write a text above the axes, centred at x."""
+    place = {"xycoords": axes.get_xaxis_transform(), "textcoords": "offset points"}
+    axes.annotate(text, (x, 1.0), ha="center", **{"xytext": (0, 4), **place, **options})
 
 
 def power(value: float) -> str:
