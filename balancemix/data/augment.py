@@ -8,29 +8,23 @@ operations at levels 1 to 9 and applies each half the time, so a quarter of the 
 are. Uncovered pixels become mid-grey.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 
 import torch
+from PIL import Image, ImageEnhance, ImageOps
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
-Augmentation = Callable[["Image"], "Image"]  # draws from torch's global generator
+Augmentation = Callable[[Image.Image], Image.Image]  # draws from torch's global generator
 
 LEVELS = 9
 FILL = (128, 128, 128)
 
 
 def augment(
-    images: Sequence[Image], augmentation: Augmentation, seeds: Sequence[int]
-) -> list[Image]:
+    images: Sequence[Image.Image], augmentation: Augmentation, seeds: Sequence[int]
+) -> list[Image.Image]:
     """Augment each image by random numbers of its seed; torch's global generator stays as it was.
 
-    >>> from PIL import Image
     >>> augment([Image.new("RGB", (8, 6))], randaugment, [0])[0].size
     (8, 6)
     """
@@ -45,7 +39,7 @@ def augment(
     return views
 
 
-def unchanged(image: Image) -> Image:
+def unchanged(image: Image.Image) -> Image.Image:
     """Return the image.
 
     >>> unchanged("image")
@@ -54,10 +48,9 @@ def unchanged(image: Image) -> Image:
     return image
 
 
-def randaugment(image: Image) -> Image:
+def randaugment(image: Image.Image) -> Image.Image:
     """Augment an RGB image by RandAugment(2, 9).
 
-    >>> from PIL import Image
     >>> randaugment(Image.new("RGB", (8, 6))).size
     (8, 6)
     """
@@ -65,21 +58,20 @@ def randaugment(image: Image) -> Image:
 
 
 @cache
-def _transform() -> Callable[[Image], Image]:
+def _transform() -> Callable[[Image.Image], Image.Image]:
     from torchvision.transforms.v2 import RandAugment
 
-    transform: Callable[[Image], Image] = RandAugment(2, 9)
+    transform: Callable[[Image.Image], Image.Image] = RandAugment(2, 9)
     return transform
 
 
 # Takes an image, a strength from −1 to 1 without 0, and a place, x and y from 0 to 1.
-Operation = Callable[["Image", float, tuple[float, float]], "Image"]
+Operation = Callable[[Image.Image, float, tuple[float, float]], Image.Image]
 
 
-def uda(image: Image) -> Image:
+def uda(image: Image.Image) -> Image.Image:
     """Augment an RGB image by UDA's RandAugment.
 
-    >>> from PIL import Image
     >>> uda(Image.new("RGB", (8, 6))).size
     (8, 6)
     """
@@ -94,10 +86,8 @@ def uda(image: Image) -> Image:
     return image
 
 
-def _affine(matrix: Callable[[Image, float], tuple[float, ...]], smooth: bool) -> Operation:
-    def operation(image: Image, strength: float, place: tuple[float, float]) -> Image:
-        from PIL import Image
-
+def _affine(matrix: Callable[[Image.Image, float], tuple[float, ...]], smooth: bool) -> Operation:
+    def operation(image: Image.Image, strength: float, place: tuple[float, float]) -> Image.Image:
         filter_ = Image.Resampling.BICUBIC if smooth else Image.Resampling.NEAREST
         data = matrix(image, strength)
         return image.transform(image.size, Image.Transform.AFFINE, data, filter_, fillcolor=FILL)
@@ -106,31 +96,27 @@ def _affine(matrix: Callable[[Image, float], tuple[float, ...]], smooth: bool) -
 
 
 def _enhance(name: str) -> Operation:
-    def operation(image: Image, strength: float, place: tuple[float, float]) -> Image:
-        from PIL import ImageEnhance
-
-        enhanced: Image = getattr(ImageEnhance, name)(image).enhance(1 + 0.9 * strength)
+    def operation(image: Image.Image, strength: float, place: tuple[float, float]) -> Image.Image:
+        enhanced: Image.Image = getattr(ImageEnhance, name)(image).enhance(1 + 0.9 * strength)
         return enhanced
 
     return operation
 
 
 def _remap(name: str, argument: Callable[[float], int] | None = None) -> Operation:
-    def operation(image: Image, strength: float, place: tuple[float, float]) -> Image:
-        from PIL import ImageOps
-
+    def operation(image: Image.Image, strength: float, place: tuple[float, float]) -> Image.Image:
         extra = () if argument is None else (argument(abs(strength)),)
-        mapped: Image = getattr(ImageOps, name)(image, *extra)
+        mapped: Image.Image = getattr(ImageOps, name)(image, *extra)
         return mapped
 
     return operation
 
 
-def _rotate(image: Image, strength: float, place: tuple[float, float]) -> Image:
+def _rotate(image: Image.Image, strength: float, place: tuple[float, float]) -> Image.Image:
     return image.rotate(30 * abs(strength), fillcolor=FILL)  # one way only, as in the original
 
 
-def _cutout(image: Image, strength: float, place: tuple[float, float]) -> Image:
+def _cutout(image: Image.Image, strength: float, place: tuple[float, float]) -> Image.Image:
     # Departure: the original cuts up to 20 pixels within the top-left 32×32, whatever the image.
     (width, height), reach = image.size, abs(strength) * 20 / 64
     left, right = max(0.0, place[0] - reach), min(1.0, place[0] + reach)

@@ -17,14 +17,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing import reduction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import PIL
+from PIL import Image
 
 from balancemix.errors import InputError, suggest
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
-Read = Callable[[Path, int], "Image"]  # decodes a file as size×size RGB
+Read = Callable[[Path, int], Image.Image]  # decodes a file as size×size RGB
 
 KINDS = ("auto", "memory", "disk", "off")
 LAYOUT = "2"  # of a file of kept images; part of its name
@@ -39,7 +39,7 @@ class Store:
         # As text, which is sent to a loading process in a twentieth of the time of paths.
         self.paths, self.size, self.read = [os.fspath(path) for path in paths], size, read
 
-    def image(self, i: int) -> Image:
+    def image(self, i: int) -> Image.Image:
         """Return file i as size×size RGB."""
         return self.read(Path(self.paths[i]), self.size)
 
@@ -74,10 +74,8 @@ class Kept(Store):
         if hasattr(self, "opened"):
             os.close(self.opened)
 
-    def image(self, i: int) -> Image:
+    def image(self, i: int) -> Image.Image:
         """Return file i as size×size RGB, from its record if there is one."""
-        from PIL import Image
-
         length = self.size**2 * 3
         place = i * (length + 4)
         record = os.pread(self.opened, length + 4, place)
@@ -194,8 +192,6 @@ def _stamp(path: Path) -> int:
 
 def _name(paths: Sequence[Path], size: int) -> str:
     """Name a file of images by everything that its bytes depend on, Pillow's version included."""
-    import PIL
-
     versions = f"{LAYOUT} {PIL.__version__}".encode()
     content = b"\0".join([versions, *(os.fsencode(path.resolve()) for path in paths)])
     digest = hashlib.blake2b(content, digest_size=8).hexdigest()

@@ -1,15 +1,14 @@
 """Rows of image files: checked, decoded, resized, augmented and normalised."""
 
-from __future__ import annotations
-
 import copy
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
 
 from balancemix.data import cache
@@ -19,9 +18,6 @@ from balancemix.data.source import View
 from balancemix.errors import InputError
 from balancemix.processes import BatchIndex
 from balancemix.progress import progress
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 
 class ImageRows(Rows):
@@ -75,7 +71,7 @@ class ImageRows(Rows):
         """Whether images are decoded only once."""
         return self.store.keeps
 
-    def image(self, i: int) -> Image:
+    def image(self, i: int) -> Image.Image:
         """Return row i as size×size RGB."""
         return self.store.image(self.places[i])
 
@@ -100,7 +96,7 @@ class ImageRows(Rows):
         self.paths = [self.paths[i] for i in index.tolist()]
         self.places = [self.places[i] for i in index.tolist()]
 
-    def picture(self, i: int) -> Image | None:
+    def picture(self, i: int) -> Image.Image | None:
         """Decode row i in its original size."""
         return decode(self.paths[i])
 
@@ -140,8 +136,6 @@ def problem(path: Path) -> str | None:
     >>> problem(Path("nowhere/cat.jpg"))
     'missing'
     """
-    from PIL import Image
-
     if not is_file(path):
         return "missing"
     try:
@@ -165,13 +159,11 @@ def _ends(path: Path, marker: bytes) -> bool:
         return file.read() == marker
 
 
-def decode(path: Path) -> Image:
+def decode(path: Path) -> Image.Image:
     """Read an image file as RGB; 16 bits are scaled to 8, where Pillow would clip them.
 
     32-bit integers and floating-point numbers are refused, since their range is unknown.
     """
-    from PIL import Image
-
     try:
         with Image.open(path) as image:
             if not _has_unknown_range(image):
@@ -184,32 +176,28 @@ def decode(path: Path) -> Image:
     raise InputError(f"{path}: has 32-bit pixels of unknown range; save it with 8 or 16 bits")
 
 
-def _has_unknown_range(image: Image) -> bool:
+def _has_unknown_range(image: Image.Image) -> bool:
     # Older versions of Pillow open a PNG of 16 bits as one of 32.
     return image.mode == "F" or (image.mode == "I" and image.format != "PNG")
 
 
-def read(path: Path, size: int) -> Image:
+def read(path: Path, size: int) -> Image.Image:
     """Read an image file as size×size RGB."""
     return resize(decode(path), size)
 
 
-def resize(image: Image, size: int) -> Image:
+def resize(image: Image.Image, size: int) -> Image.Image:
     """Resize to size×size without cropping, with an antialiased bicubic filter.
 
-    >>> from PIL import Image
     >>> resize(Image.new("RGB", (40, 20)), 8).size
     (8, 8)
     """
-    from PIL import Image
-
     return image.resize((size, size), Image.Resampling.BICUBIC)
 
 
-def pixels(images: Sequence[Image]) -> Tensor:
+def pixels(images: Sequence[Image.Image]) -> Tensor:
     """Stack RGB images of one size: (B, 3, H, W), uint8.
 
-    >>> from PIL import Image
     >>> pixels([Image.new("RGB", (4, 2))]).shape
     torch.Size([1, 3, 2, 4])
     """
