@@ -10,6 +10,7 @@ are. Uncovered pixels become mid-grey.
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from typing import Any
 
 import torch
 from PIL import Image, ImageEnhance, ImageOps
@@ -86,30 +87,22 @@ def uda(image: Image.Image) -> Image.Image:
     return image
 
 
-def _affine(matrix: Callable[[Image.Image, float], tuple[float, ...]], smooth: bool) -> Operation:
-    def operation(image: Image.Image, strength: float, place: tuple[float, float]) -> Image.Image:
-        filter_ = Image.Resampling.BICUBIC if smooth else Image.Resampling.NEAREST
-        data = matrix(image, strength)
-        return image.transform(image.size, Image.Transform.AFFINE, data, filter_, fillcolor=FILL)
-
-    return operation
+def _affine(image: Image.Image, matrix: tuple[float, ...], smooth: bool) -> Image.Image:
+    filter_ = Image.Resampling.BICUBIC if smooth else Image.Resampling.NEAREST
+    return image.transform(image.size, Image.Transform.AFFINE, matrix, filter_, fillcolor=FILL)
 
 
-def _enhance(name: str) -> Operation:
-    def operation(image: Image.Image, strength: float, place: tuple[float, float]) -> Image.Image:
-        enhanced: Image.Image = getattr(ImageEnhance, name)(image).enhance(1 + 0.9 * strength)
-        return enhanced
-
-    return operation
+def _shear(image: Image.Image, x: float, y: float) -> Image.Image:
+    return _affine(image, (1, 0.3 * x, 0, 0.3 * y, 1, 0), smooth=True)
 
 
-def _remap(name: str, argument: Callable[[float], int] | None = None) -> Operation:
-    def operation(image: Image.Image, strength: float, place: tuple[float, float]) -> Image.Image:
-        extra = () if argument is None else (argument(abs(strength)),)
-        mapped: Image.Image = getattr(ImageOps, name)(image, *extra)
-        return mapped
+def _translate(image: Image.Image, x: float, y: float) -> Image.Image:
+    x, y = 150 / 331 * x * image.width, 150 / 331 * y * image.height
+    return _affine(image, (1, 0, x, 0, 1, y), smooth=False)
 
-    return operation
+
+def _enhance(kind: Callable[[Image.Image], Any]) -> Operation:
+    return lambda image, strength, place: kind(image).enhance(1 + 0.9 * strength)
 
 
 def _rotate(image: Image.Image, strength: float, place: tuple[float, float]) -> Image.Image:
@@ -128,21 +121,21 @@ def _cutout(image: Image.Image, strength: float, place: tuple[float, float]) -> 
 
 
 OPERATIONS: dict[str, Operation] = {
-    "invert": _remap("invert"),
+    "invert": lambda image, s, place: ImageOps.invert(image),
     "cutout": _cutout,
-    "sharpness": _enhance("Sharpness"),
-    "autocontrast": _remap("autocontrast"),
-    "posterize": _remap("posterize", lambda strength: round(8 - 4 * strength)),
-    "shear x": _affine(lambda image, s: (1, 0.3 * s, 0, 0, 1, 0), smooth=True),
-    "translate x": _affine(lambda image, s: (1, 0, 150 / 331 * s * image.width, 0, 1, 0), False),
-    "translate y": _affine(lambda image, s: (1, 0, 0, 0, 1, 150 / 331 * s * image.height), False),
-    "shear y": _affine(lambda image, s: (1, 0, 0, 0.3 * s, 1, 0), smooth=True),
+    "sharpness": _enhance(ImageEnhance.Sharpness),
+    "autocontrast": lambda image, s, place: ImageOps.autocontrast(image),
+    "posterize": lambda image, s, place: ImageOps.posterize(image, round(8 - 4 * abs(s))),
+    "shear x": lambda image, s, place: _shear(image, s, 0),
+    "translate x": lambda image, s, place: _translate(image, s, 0),
+    "translate y": lambda image, s, place: _translate(image, 0, s),
+    "shear y": lambda image, s, place: _shear(image, 0, s),
     "rotate": _rotate,
-    "equalize": _remap("equalize"),
-    "contrast": _enhance("Contrast"),
-    "color": _enhance("Color"),
-    "solarize": _remap("solarize", lambda strength: round(256 * (1 - strength))),
-    "brightness": _enhance("Brightness"),
+    "equalize": lambda image, s, place: ImageOps.equalize(image),
+    "contrast": _enhance(ImageEnhance.Contrast),
+    "color": _enhance(ImageEnhance.Color),
+    "solarize": lambda image, s, place: ImageOps.solarize(image, round(256 * (1 - abs(s)))),
+    "brightness": _enhance(ImageEnhance.Brightness),
 }
 
 AUGMENTATIONS: dict[str, Augmentation] = {
