@@ -53,7 +53,9 @@ def load(data: str | Path, view: View = View(), options: ReadOptions = ReadOptio
     rows = rows_of(source, view)
     if isinstance(rows, ImageRows):
         rows = rows.cached(options.cache)  # before the split, so that all splits share one store
-    names = source.split or hold_out(where, len(source), options.holdout, options.seed)
+    names = source.split
+    if names is None:
+        names = hold_out(where, len(source), options.holdout, options.seed, rows.groups)
     return replace(split(where, rows, names), source=replace(source, split=names))
 
 
@@ -68,10 +70,12 @@ def rows_of(source: Source, view: View = View()) -> Rows:
     labels = source.known, source.classes, source.names, source.truth
     if source.features is not None:
         stored, pictures = source.stored, source.images
-        return FeatureRows(source.features, *labels, view, stored=stored, pictures=pictures)
+        rows = FeatureRows(source.features, *labels, view, stored=stored, pictures=pictures)
+        return rows.with_groups(source.group_numbers)
     if not isinstance(source.images, list):
         raise InputError(f"{source.path}: has neither features nor image files")
-    return ImageRows(source.images, *labels, view, folder=source.path)
+    images = ImageRows(source.images, *labels, view, folder=source.path)
+    return images.with_groups(source.group_numbers)
 
 
 def read_images(

@@ -92,7 +92,7 @@ class FeatureRows(Rows):
 
     def _feature_std(self, features: Tensor) -> Tensor:
         """Compute the standard deviation of D features, in a shape that fits x; 0 if not used."""
-        if not self.augments:
+        if not self.augments or not len(features):
             return torch.zeros(())
         if features.ndim == 4:
             return channel_statistics(features)[1].view(-1, 1, 1)

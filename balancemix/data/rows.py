@@ -49,7 +49,8 @@ class Rows(Dataset[tuple[Input, int]]):
 
     `given` holds the labels as annotated, which may be wrong; `truth` is only for scoring, and no
     method receives it. Both are uint8; a truth of int8 may hold −1, unknown, which scoring leaves
-    out. The index in a batch is the position in these rows, also after `subset`.
+    out. `groups` numbers the group of each row if there are any: rows that belong together, such as
+    images of one patient. The index in a batch is the position in these rows, also after `subset`.
 
     Rows return a whole batch at a time, which `collate` tells a loader to leave as it is. Augmented
     views depend only on the seed and the batch's list of indices: not on loading processes, nor on
@@ -74,6 +75,7 @@ class Rows(Dataset[tuple[Input, int]]):
         self.classes = list(classes)
         self.names = [f"row {i}" for i in range(len(given))] if names is None else list(names)
         self.views, self.seed = 0, 0
+        self.groups: Tensor | None = None
         self._keep(_as_labels(given), None if truth is None else _as_labels(truth))
 
     def _keep(self, given: Tensor, truth: Tensor | None) -> None:
@@ -125,10 +127,23 @@ class Rows(Dataset[tuple[Input, int]]):
         rows._keep(given, truth)
         return rows
 
+    def with_groups(self, groups: Matrix | None) -> Self:
+        """Say which rows belong together, by a whole number for each row."""
+        codes = None if groups is None else torch.as_tensor(groups)
+        if codes is not None:
+            if codes.shape != (len(self),) or codes.is_floating_point() or codes.is_complex():
+                actual = f"{'×'.join(map(str, codes.shape))} {codes.dtype}"
+                raise InputError(f"groups must be {len(self)} whole numbers, not {actual}")
+            codes = codes.long()
+        rows = copy.copy(self)
+        rows.groups = codes
+        return rows
+
     def subset(self, index: Tensor) -> Self:
         """Keep the rows at `index` (row numbers), in its order."""
         rows = copy.copy(self)
         rows.names = [self.names[i] for i in index.tolist()]
+        rows.groups = None if self.groups is None else self.groups[index]
         rows._keep(self.given[index], None if self.truth is None else self.truth[index])
         rows._pick(index)
         return rows
@@ -140,6 +155,7 @@ class Rows(Dataset[tuple[Input, int]]):
         """Leave out what a loading process does not need, since each start sends it a copy."""
         rows = copy.copy(self)
         rows.names, rows.given, rows.truth = [], self.given.new_empty(0, len(self.classes)), None
+        rows.groups = None
         return rows
 
     def picture(self, i: int) -> Image | None:

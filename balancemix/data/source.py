@@ -18,7 +18,9 @@ from balancemix.options import ReadOptions as ReadOptions
 from balancemix.options import View as View
 
 # The fields of a source that have an entry for each row.
-PER_ROW = ("names", "given", "split", "truth", "verified", "images", "features", "stored")
+PER_ROW = (
+    "names", "given", "split", "groups", "truth", "verified", "images", "features", "stored",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Source:
     truth      where it differs from `given`: N×K uint8, or int8 with −1 where it is unknown
     verified   N×K bool: labels that a person confirmed
     split      the name of each row's split
+    groups     the name of each row's group; a row without a name ("") is a group of its own
     images     N image files; with `features` they only illustrate the rows, and may be missing or
                be N×H×W pixels
     features   N×D, or maps N×D×H×W
@@ -42,6 +45,7 @@ class Source:
     names: list[str]
     given: Tensor
     split: list[str] | None = None
+    groups: list[str] | None = None
     truth: Tensor | None = None
     verified: Tensor | None = None
     images: list[Path] | Tensor | None = None
@@ -86,6 +90,15 @@ class Source:
                 "training reads 0 and 1"
             )
         return self.given.to(torch.uint8)
+
+    @property
+    def group_numbers(self) -> Tensor | None:
+        """Number the groups in the order in which they occur: N int64."""
+        if self.groups is None:
+            return None
+        numbers: dict[str | int, int] = {}
+        keys = ((name or i) for i, name in enumerate(self.groups))
+        return torch.tensor([numbers.setdefault(key, len(numbers)) for key in keys])
 
     def rows_in(self, split: str) -> list[int]:
         """List the rows of a split."""

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -45,7 +46,7 @@ class Splits:
 
     def held_out(self, share: float, seed: int) -> Splits:
         """Score on a random `share` of the training rows, and train on the rest."""
-        split = hold_out("the training rows", len(self.train), share, seed)
+        split = hold_out("the training rows", len(self.train), share, seed, self.train.groups)
         parts = ([i for i, name in enumerate(split) if name == part] for part in ("train", "test"))
         kept, held = (self.train.subset(torch.tensor(index)) for index in parts)
         splits = {**self.splits, "train": kept, HELD_OUT: held}
@@ -100,6 +101,7 @@ def split(where: str, rows: Rows, names: Sequence[str]) -> Splits:
             f"{where}: no rows to score on; give some of them the split 'test' or 'val', "
             "or leave the splits out for a random holdout"
         )
+    _warn_of_divided_groups(where, parts["train"], scored)
     empty = (class_counts(parts["train"].given) == 0).nonzero().flatten().tolist()
     if empty:
         missing = listing([repr(rows.classes[k]) for k in empty])
@@ -107,8 +109,26 @@ def split(where: str, rows: Rows, names: Sequence[str]) -> Splits:
     return Splits(parts["train"], scored, parts)
 
 
-def hold_out(where: str, count: int, share: float, seed: int) -> list[str]:
+def _warn_of_divided_groups(where: str, train: Rows, scored: Rows) -> None:
+    """Warn if the files put rows of one group into both."""
+    if train.groups is None or scored.groups is None:
+        return
+    both = set(train.groups.tolist()) & set(scored.groups.tolist())
+    if both:
+        count = f"{len(both)} of {len(set(scored.groups.tolist()))}"
+        warnings.warn(
+            f"{where}: groups of the rows to score on are also trained on ({count}): scores will "
+            "be too high",
+            stacklevel=4,
+        )
+
+
+def hold_out(
+    where: str, count: int, share: float, seed: int, groups: Tensor | None = None
+) -> list[str]:
     """Name the split of each of `count` rows; a random `share` of them is "test".
+
+    Groups stay whole.
 
     >>> sorted(hold_out("photos", 5, 0.2, 0))
     ['test', 'train', 'train', 'train', 'train']
@@ -117,9 +137,40 @@ def hold_out(where: str, count: int, share: float, seed: int) -> list[str]:
         raise InputError(f"holdout must be between 0 and 1, not {share}")
     if count < 2:
         raise InputError(f"{where}: needs at least two rows, one to train and one to score on")
-    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed)).tolist()
-    held = set(order[: min(max(round(share * count), 1), count - 1)])
+    drawn, _ = draw_rows(count, min(max(round(share * count), 1), count - 1), seed, groups)
+    if not len(drawn):
+        raise InputError(f"{where}: all rows are of one group, and a group is not divided")
+    held = set(drawn.tolist())
     return ["test" if i in held else "train" for i in range(count)]
+
+
+def draw_rows(
+    count: int, most: int, seed: int, groups: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Draw `most` of `count` rows at random, and return the numbers of these and of the others.
+
+    Groups (N numbers) stay whole: as many are drawn as fit into `most` rows, or else the smallest
+    one. Of a single group nothing is drawn.
+
+    >>> drawn, others = draw_rows(5, 3, 0, groups=torch.tensor([7, 7, 7, 2, 2]))
+    >>> sorted([drawn.tolist(), others.tolist()])
+    [[0, 1, 2], [3, 4]]
+    """
+    generator = torch.Generator().manual_seed(seed)
+    if groups is None:
+        drawn, others = torch.randperm(count, generator=generator).tensor_split([most])
+        return drawn, others
+    _, member, sizes = np.unique(groups.numpy(), return_inverse=True, return_counts=True)
+    size, order = sizes.tolist(), torch.randperm(len(sizes), generator=generator).tolist()
+    chosen, left = [], most
+    for group in order:
+        if size[group] <= left:
+            chosen.append(group)
+            left -= size[group]
+    if not chosen and len(order) > 1:
+        chosen = [min(order, key=lambda group: size[group])]
+    held = np.isin(member, chosen)
+    return torch.from_numpy(np.flatnonzero(held)), torch.from_numpy(np.flatnonzero(~held))
 
 
 def add_noise(splits: Splits, kind: str, seed: int) -> tuple[Source, Tensor, dict[str, float]]:

@@ -227,6 +227,8 @@ def _labels(rows: ImageRows, split: Sequence[str] | None, out: Path) -> dict[str
         arrays["truth"] = rows.truth.numpy()
     if split is not None:
         arrays["split"] = np.array(split)
+    if rows.groups is not None:
+        arrays["group"] = rows.groups.numpy()
     if rows.folder is not None:
         arrays["root"] = np.array(root_for(out, rows.folder))
     return {**arrays, "images": np.array(rows.names)}

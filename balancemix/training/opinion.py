@@ -49,7 +49,8 @@ def make_ridge(plan: Plan, rows: Rows) -> Ridge:
     """Factor the features of rows; those of images come from the frozen backbone."""
     kernel: Any = getattr(plan.method, "kernel", "rbf")
     device = best_device(plan.train.device)
-    return Ridge.of(features_of(rows, plan), kernel=kernel, seed=plan.seed, device=device)
+    features = features_of(rows, plan)
+    return Ridge.of(features, kernel=kernel, groups=rows.groups, seed=plan.seed, device=device)
 
 
 def _stored(run: Run) -> bytes | None:

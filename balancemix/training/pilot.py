@@ -7,10 +7,10 @@ import math
 import warnings
 from collections.abc import Callable
 
-import torch
 from torch import nn
 
 from balancemix.data.rows import Rows
+from balancemix.data.splits import draw_rows
 from balancemix.judge.held_out import FEWEST, LabelErrors, estimate_errors
 from balancemix.methods import Mixup
 from balancemix.methods.base import warm_epochs
@@ -55,8 +55,7 @@ def steps(train: Rows, plan: Plan) -> int:
 
 def _split(train: Rows, seed: int) -> tuple[Rows, Rows]:
     """Draw the rows to hold out, and return them and the others."""
-    order = torch.randperm(len(train), generator=torch.Generator().manual_seed(seed))
-    unseen, seen = order.tensor_split([int(_UNSEEN * len(train))])
+    unseen, seen = draw_rows(len(train), int(_UNSEEN * len(train)), seed, train.groups)
     return train.subset(unseen), train.subset(seen)
 
 

@@ -1,4 +1,4 @@
-"""A folder of images with `labels.csv`: image,labels[,split], labels separated by `|`."""
+"""A folder of images with `labels.csv`: image,labels[,split][,group], labels separated by `|`."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ class Entry:
     image: str
     labels: tuple[str, ...]
     split: str | None
+    group: str | None
 
 
 def recognise(path: Path) -> str | None:
@@ -63,6 +64,7 @@ def read(path: Path, options: ReadOptions) -> Source:
         names=[entry.image for entry in entries],
         given=given,
         split=[entry.split for entry in entries if entry.split is not None] or None,
+        groups=[entry.group for entry in entries if entry.group is not None] or None,
         images=paths,
         origin=file.read_bytes(),
     )
@@ -71,13 +73,15 @@ def read(path: Path, options: ReadOptions) -> Source:
 def write(source: Source, given: Tensor, out: Path) -> None:
     """Write labels.csv with other labels; rows with the same labels keep every byte.
 
-    Data of another format becomes image,labels[,split]. Rows that were left out stay out.
+    Data of another format becomes image,labels[,split][,group]. Rows that were left out stay out.
     """
     remedy = "rename it" if source.features is None else "rename it, or write an .npz"
     _check_names(out, source.names, source.classes, remedy)
+    _check_groups(out, source.groups or (), remedy)
     if not isinstance(source.origin, bytes):
-        columns = {} if source.split is None else {"split": source.split}
-        write_table(out, source.names, given, source.classes, columns)
+        columns = (("split", source.split), ("group", source.groups))
+        known = {name: cells for name, cells in columns if cells is not None}
+        write_table(out, source.names, given, source.classes, known)
         return
     changed = (given != source.given).any(1).tolist()
     labels = label_cells(given, source.classes)
@@ -126,6 +130,17 @@ def _check_names(
             lost = _lost(name, mark)
             if lost is not None:
                 raise InputError(f"{where} {name!r} {lost}, which labels.csv cannot keep; {remedy}")
+
+
+def _check_groups(out: Path, groups: Sequence[str], remedy: str) -> None:
+    """Refuse names of groups that would be other ones when they are read again; "" is none."""
+    for name in set(groups) - {""}:
+        check_text(f"{out}: group", name)
+        lost = _lost(name, None)
+        if lost is not None:
+            raise InputError(
+                f"{out}: group {name!r} {lost}, which labels.csv cannot keep; {remedy}"
+            )
 
 
 def _lost(name: str, mark: str | None) -> str | None:
@@ -225,7 +240,8 @@ def _entry(where: str, row: int, header: list[str], cells: list[str]) -> Entry:
     if split is not None:
         check_split(where, split)
     labels = (label.strip() for label in values["labels"].split(SEPARATOR))
-    return Entry(row, values["image"], tuple(label for label in labels if label), split)
+    known = tuple(label for label in labels if label)
+    return Entry(row, values["image"], known, split, values.get("group"))
 
 
 def read_classes(file: Path, labels_file: Path, entries: list[Entry]) -> list[str]:

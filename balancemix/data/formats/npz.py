@@ -1,7 +1,8 @@
 """An `.npz` file: features N×D or maps N×D×H×W and labels N×K.
 
-Optional: classes, split, images (names), root (their folder, relative to the file or absolute),
-truth, and views N×V×D… of augmented images. Large arrays are mapped, not read.
+Optional: classes, split, group (names or whole numbers), images (names), root (their folder,
+relative to the file or absolute), truth, and views N×V×D… of augmented images. Large arrays are
+mapped, not read.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from balancemix.errors import InputError, listing
 
 Array = npt.NDArray[Any]
 ENDING = ".npz"  # of what `write` writes
-NAMES = ("features", "labels", "classes", "split", "images", "root", "truth", "views")
+NAMES = ("features", "labels", "classes", "split", "group", "images", "root", "truth", "views")
 BLOCK = 1024  # rows checked at once
 
 
@@ -68,6 +69,11 @@ def read(path: Path, options: ReadOptions) -> Source:
     split = _strings(path, "split", arrays, count)
     for i, name in enumerate(split or ()):
         check_split(f"{path} row {i}", name)
+    groups = _strings(path, "group", arrays, count)
+    if groups is not None and arrays["group"].dtype.kind not in "USiu":
+        raise InputError(
+            f"{path}: group is {arrays['group'].dtype}; it must hold names or whole numbers"
+        )
     truth = arrays.get("truth")
     if truth is not None and truth.shape != labels.shape:
         raise InputError(f"{path}: truth is {_shape(truth)}, labels are {_shape(labels)}")
@@ -78,6 +84,7 @@ def read(path: Path, options: ReadOptions) -> Source:
         names=_row_names(count) if names is None else names,
         given=_binary(path, "labels", labels, classes).to(torch.int8),
         split=split,
+        groups=groups,
         truth=None if truth is None else _binary(path, "truth", truth, classes, unknown=True),
         images=None if names is None else [images.find(folder, name) for name in names],
         features=torch.from_numpy(features),
@@ -99,6 +106,8 @@ def write(source: Source, given: Tensor, out: Path) -> None:
         if source.stored is not None:
             arrays["views"] = source.stored.numpy()
         arrays |= {"classes": np.array(source.classes), "images": np.array(source.names)}
+        if source.groups is not None:
+            arrays["group"] = np.array(source.groups)
     root = _root(source.path, arrays)
     if root is not None:
         arrays["root"] = np.array(root_for(out, root))
