@@ -1,23 +1,29 @@
 """Make the tables of docs/results.md and docs/tables: `make results`, or `results.py NAME …`.
 
 Every table is one that `balancemix bench` writes, of a shipped plan or of one in benchmarks/plans.
-Finished runs are kept under bench/ and never repeated; a killed one goes on. With --tables nothing
-is trained: the documents are written anew from what has ended.
+Finished runs are kept under bench/, and their scores in benchmarks/ledger.jsonl: none is repeated,
+and a killed one goes on. With --tables nothing is trained: the documents are written again from
+what has ended. `judge` stands for all plans of the judge, the first seed of each before the others.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from balancemix.bench.finished import Finished
+from balancemix.bench.ledger import Ledger
+from balancemix.bench.plan import BenchPlan, jobs, read_bench
 from balancemix.files import write_text
 from balancemix.plan.shipped import bench_plans
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "docs" / "results.md", *sorted((ROOT / "docs" / "tables").glob("*.md"))]
+LEDGER = "benchmarks/ledger.jsonl"
 FEATURES = "../shared/data/coco160-features.npz"
 FASHION = "bench/deepfashion.npz"
 EMBED = ["embed", "../shared/data/deepfashion", "--image-size", "160", "--out", FASHION]
@@ -31,11 +37,20 @@ class Bench:
     data: str = ""
     flags: tuple[str, ...] = ()
 
+    @property
+    def file(self) -> str:
+        """The name of a shipped plan, or the file of one of ours."""
+        return self.plan if self.plan in bench_plans() else f"benchmarks/plans/{self.plan}.toml"
+
     def command(self, name: str) -> list[str]:
         """Say how it is called."""
-        plan = self.plan if self.plan in bench_plans() else f"benchmarks/plans/{self.plan}.toml"
         data = ["--data", self.data] if self.data else []
-        return ["bench", plan, *data, "--out", f"bench/{name}", *self.flags]
+        out = ["--out", f"bench/{name}", "--ledger", LEDGER]
+        return ["bench", self.file, *data, *out, *self.flags]
+
+    def read(self) -> BenchPlan:
+        """Read its plan, with its data."""
+        return read_bench(self.file, {"data": [self.data]} if self.data else {})
 
 
 BENCHES = {
@@ -51,24 +66,47 @@ BENCHES = {
     "search": Bench("search", FEATURES, ("--seeds", "0")),
     "pixels": Bench("pixels", "../shared/data/coco160", ("--jobs", "3")),
     "pixels-long": Bench("pixels-long", "../shared/data/coco160", ("--jobs", "3")),
+    "judge-lite0": Bench("judge-lite0"),
+    "judge-resnet50": Bench("judge-resnet50"),
+    "judge-real": Bench("judge-real"),
+    "judge-deepfashion": Bench("judge-deepfashion"),
 }
+JUDGE = [name for name in BENCHES if name.startswith("judge-")]
 
 
 def main(words: list[str]) -> None:
     """Run what is missing, one bench after another, and put their tables into the documents."""
+    os.chdir(ROOT)
     train = "--tables" not in words
-    names = [word for word in words if word != "--tables"] or list(BENCHES)
+    asked = [word for word in words if word != "--tables"] or list(BENCHES)
+    names = [name for word in asked for name in (JUDGE if word == "judge" else [word])]
     unknown = [name for name in names if name not in BENCHES]
     if unknown:
-        sys.exit(f"unknown bench {', '.join(unknown)}; use some of: {', '.join(BENCHES)}")
-    for name in names:
-        bench = BENCHES[name]
-        if not train and not (ROOT / "bench" / name).exists():
-            continue
-        if train and bench.data == FASHION and not (ROOT / FASHION).exists():
+        sys.exit(f"unknown bench {', '.join(unknown)}; use some of: {', '.join(BENCHES)}, judge")
+    for name in names if train else ():
+        if FASHION in BENCHES[name].read().data and not Path(FASHION).exists():
             balancemix(EMBED)
-        balancemix(bench.command(name) + ([] if train else ["--tables"]))
+        if name in JUDGE and not has_grown(name):
+            balancemix([*BENCHES[name].command(name), "--seeds", "0"])
+    for name in names:
+        if not train and not has_ended(name):
+            continue
+        balancemix(BENCHES[name].command(name) + ([] if train else ["--tables"]))
         put_into_documents(name)
+
+
+def has_grown(name: str) -> bool:
+    """Tell whether a bench has begun with more than its first seed."""
+    stored = Path("bench") / name / "bench.json"
+    return stored.exists() and read_bench(str(stored)).seeds != [0]
+
+
+def has_ended(name: str) -> bool:
+    """Tell whether any run of a bench has ended, by its directory or by the ledger."""
+    if (Path("bench") / name).exists():
+        return True
+    finished = Finished(Ledger(Path(LEDGER)), name)
+    return any(finished.find(job) is not None for job in jobs(BENCHES[name].read()))
 
 
 def balancemix(arguments: list[str]) -> None:

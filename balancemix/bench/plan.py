@@ -24,8 +24,15 @@ from balancemix.plan.shipped import bench_plans
 
 Layout = Literal["paper", "ranking", "versus_paper", "ablation", "selection", "search"]
 
-# Time of an epoch of features relative to BCE's (docs/performance.md), to estimate the time left.
-COST = {"coteaching": 2.0, "balancemix": 2.2, "ridge": 0.05, "kernel-ridge": 0.2, "auto": 6.0}
+# Time of a run relative to BCE's on 5,000 rows of features, to estimate the time left.
+COST = {
+    "coteaching": 2.0,
+    "balancemix": 2.2,
+    "ridge": 0.2,
+    "kernel-ridge": 1.1,
+    "second-opinion": 2.4,
+    "auto": 7.0,
+}
 
 # Parts of a train plan that the bench fills in.
 FILLED = ("method", "noise", "seed")
