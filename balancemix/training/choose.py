@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from balancemix import processes
 from balancemix.data import FeatureRows, Rows, View
+from balancemix.data.splits import draw_rows
 from balancemix.errors import DamagedFile, InputError
 from balancemix.evaluation.metrics import average_precision
 from balancemix.judge.judge import Opinion, judge
@@ -72,9 +73,10 @@ def choose(train: Rows, plan: Plan, bar: Show = silence) -> Choice:
 
 
 def split(rows: FeatureRows, share: float, seed: int) -> tuple[FeatureRows, FeatureRows]:
-    """Draw a share of the rows to hold out; return the others and them."""
-    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))
-    kept, seen = order.tensor_split([max(int(share * len(rows)), 1)])
+    """Draw a share of the rows to hold out, in whole groups; return the others and them."""
+    kept, seen = draw_rows(len(rows), max(int(share * len(rows)), 1), seed, rows.groups)
+    if not len(kept):
+        raise InputError("auto cannot choose: all training rows are of one group; name a --method")
     return rows.subset(seen.sort().values), rows.subset(kept.sort().values)
 
 
@@ -155,7 +157,8 @@ def _on_features(train: Rows, plan: Plan) -> FeatureRows:
         return train.with_given(train.given, None)
     view = View(dropout=plan.data.feature_dropout, noise=plan.data.feature_noise)
     features = features_of(train, plan)
-    return FeatureRows(features, train.given, train.classes, train.names, view=view)
+    rows = FeatureRows(features, train.given, train.classes, train.names, view=view)
+    return rows.with_groups(train.groups)
 
 
 def _plan_on_features(train: Rows, plan: Plan) -> Plan:

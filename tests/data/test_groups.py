@@ -13,7 +13,6 @@ from balancemix.data.formats import csv, npz
 from balancemix.data.splits import draw_rows, hold_out
 from balancemix.errors import InputError
 from balancemix.plan.plan import Plan
-from balancemix.training import opinion, pilot
 from balancemix.training.experiment import load_experiment
 from tests.conftest import tiny_arrays
 
@@ -45,20 +44,6 @@ def test_held_out_training_rows_divide_no_group(tmp_path):
     chosen = load_experiment(Plan.from_tree(tree))
     assert not groups_of(chosen.train) & groups_of(chosen.test)
     assert len(chosen.test) == 20  # of 90 rows, 22 fit
-
-
-def test_the_pilot_divides_no_group(tmp_path):
-    train = load(saved(tmp_path)).train
-    kept, seen = pilot._split(train, 0)
-    assert (len(kept), len(seen)) == (8, 88)
-    assert not groups_of(kept) & groups_of(seen)
-    alone = train.with_groups(torch.zeros(len(train), dtype=torch.long))
-    assert [len(part) for part in pilot._split(alone, 0)] == [0, 96]
-
-
-def test_the_judge_leaves_whole_groups_out(tmp_path):
-    train = load(saved(tmp_path)).train
-    assert torch.equal(opinion.make_ridge(Plan(), train).groups, train.groups)
 
 
 def test_without_groups_the_rows_are_those_of_before():
