@@ -216,7 +216,11 @@ def test_the_command_says_what_it_compared(tmp_path, tiny, capsys, monkeypatch):
     assert "given labels of 18 training rows" in " ".join(printed.split())
     metrics = Run(tmp_path / "run").metrics
     assert metrics["auto"] == choice.scores
-    for words in (["evaluate", out], ["audit", out], ["predict", out, str(tiny)]):
+    for words in (
+        ["evaluate", out],
+        ["audit", out],
+        ["predict", out, str(tiny), "--out", str(tmp_path / "p.csv")],
+    ):
         assert main(words) == 0, words
 
     assert main(["report", out, "--out", str(tmp_path / "page.html")]) == 0
