@@ -22,7 +22,6 @@ from balancemix.evaluation.metrics import average_precision
 from balancemix.judge.judge import Opinion, judge
 from balancemix.judge.ridge import Ridge
 from balancemix.methods.auto import MEANS, Auto, Choice
-from balancemix.methods.closed_form import solve_targets
 from balancemix.plan.plan import Plan
 from balancemix.plan.sections import ModelPlan, TrainPlan
 from balancemix.progress import Progress, Show, silence
@@ -33,6 +32,7 @@ from balancemix.training.fit import fit
 from balancemix.training.models import make_model
 from balancemix.training.opinion import make_ridge
 from balancemix.training.predict import predict_logits
+from balancemix.training.solve import solve
 
 
 def choose_once(train: Rows, plan: Plan, run: Run | None, bar: Show = silence) -> Choice:
@@ -59,14 +59,14 @@ def choose(train: Rows, plan: Plan, bar: Show = silence) -> Choice:
     auto = _auto(plan)
     names = auto.among(features=isinstance(train, FeatureRows))
     seen, kept = split(_on_features(train, plan), auto.holdout, plan.seed)
-    with warnings.catch_warnings():  # classes without positives are expected in few rows
-        warnings.simplefilter("ignore", UserWarning)
-        scores = Comparison(seen, kept, _plan_on_features(train, plan)).scores(names, bar)
-    if any(map(math.isnan, scores.values())):
+    if not bool((kept.given > 0).any()):
         raise InputError(
             f"auto cannot choose: none of the {len(kept)} held-out training rows has a given "
             "positive; name a --method"
         )
+    with warnings.catch_warnings():  # classes without positives are expected in few rows
+        warnings.simplefilter("ignore", UserWarning)
+        scores = Comparison(seen, kept, _plan_on_features(train, plan)).scores(names, bar)
     chosen = max(scores, key=lambda name: scores[name])  # of equal ones the first
     settings = _with(plan, chosen).tree()["method"]
     return Choice(chosen, scores, settings, len(seen), len(kept))
@@ -123,8 +123,7 @@ class Comparison:
         return dataclasses.replace(plan, method=method)
 
     def _solve(self, plan: Plan) -> Tensor:
-        target, _ = plan.method.start(self.seen.given, 1, plan.seed).table.rows(slice(None))
-        return self._logits(solve_targets(self.ridge, target).machine)
+        return self._logits(solve(self.seen, self.kept, plan, ridge=self.ridge).model)
 
     def _train(self, plan: Plan, show: Progress) -> Tensor:
         make = partial(make_model, plan, self.seen, pretrained=False)

@@ -9,6 +9,7 @@ from typing import Any
 from balancemix import processes
 from balancemix.data import Rows
 from balancemix.evaluation.scoring import score_classes, score_epoch, summarise
+from balancemix.judge.ridge import Ridge
 from balancemix.methods.closed_form import solve_targets
 from balancemix.plan.plan import Plan
 from balancemix.run import Run
@@ -24,6 +25,7 @@ def solve(
     valid: Rows,
     plan: Plan,
     run: Run | None = None,
+    ridge: Ridge | None = None,
 ) -> Trained:
     """Solve the plan's method for the labels of `train`, and score it on `valid`.
 
@@ -35,7 +37,7 @@ def solve(
     check_alike(plan, train)
     start = time.perf_counter()
     method = copy.copy(plan.method).start(train.given, 1, plan.seed)
-    ridge = getattr(method, "ridge", None) or make_ridge(plan, train)
+    ridge = ridge or getattr(method, "ridge", None) or make_ridge(plan, train)
     target, fixed = method.table.rows(slice(None))[0], getattr(method, "fixed_penalty", None)
     machine, penalty, confidence = solve_targets(ridge, target, penalty=fixed)
     line: dict[str, Any] = {"epoch": 1, "penalty": penalty.best}

@@ -89,6 +89,11 @@ def test_a_part_of_the_rows_is_held_out_by_seed():
     assert not set(seen.names) & set(kept.names)
     assert split(rows, 0.2, 0)[1].names == kept.names
     assert split(rows, 0.2, 1)[1].names != kept.names
+    seen, kept = split(rows.with_groups(torch.arange(103) // 5), 0.2, 0)
+    assert seen.groups is not None
+    assert kept.groups is not None
+    assert 10 < len(kept) <= 20
+    assert not set(seen.groups.tolist()) & set(kept.groups.tolist())
 
 
 def test_what_candidates_share_is_computed_once(monkeypatch):
@@ -137,7 +142,8 @@ def test_a_class_without_given_positives_in_the_held_out_rows_does_not_count():
     machine = KernelRidge().solve(Ridge.of(seen.features), seen.given)
     each = 100 * average_precision(given, machine(kept.features))
     assert each[2].isnan()
-    scores = Comparison(seen, kept.with_given(given, None), auto()).scores(["kernel-ridge"])
+    with pytest.warns(UserWarning, match="without positives: c"):
+        scores = Comparison(seen, kept.with_given(given, None), auto()).scores(["kernel-ridge"])
     assert scores["kernel-ridge"] == pytest.approx(float(each[[0, 1, 3]].mean()))
     empty = rows.with_given(torch.zeros_like(rows.given), None)
     with pytest.raises(InputError, match="none of the 100 held-out training rows has a given pos"):
