@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from typing import Protocol, TextIO
 
 from balancemix.errors import printable
@@ -112,20 +113,36 @@ class Bar:
         self.bar.console.print(printable(text), highlight=False, markup=False, emoji=False)
 
 
+_hidden = ContextVar("hidden", default=False)
+
+
+@contextmanager
+def hidden() -> Iterator[None]:
+    """Show no progress of what is done in this block: something else is on the terminal."""
+    before = _hidden.set(True)
+    try:
+        yield
+    finally:
+        _hidden.reset(before)
+
+
 @contextmanager
 def progress(what: str, total: int, out: TextIO | None = None) -> Iterator[Progress]:
-    """Show a job of `total` steps on standard error; of several processes, the first one does."""
+    """Show a job of `total` steps on standard error; of several processes, the first one does.
+
+    A job within a job that has a bar shows nothing: a terminal has room for one.
+    """
     from balancemix import processes
 
     out = out or sys.stderr
-    if processes.rank() > 0:
+    if processes.rank() > 0 or _hidden.get():
         yield Silent()
         return
     if not out.isatty():
         yield Lines(what, total, out)
         return
     bar = Bar(what, total, out)
-    with bar.bar:
+    with bar.bar, hidden():
         yield bar
 
 

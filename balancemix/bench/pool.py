@@ -24,6 +24,7 @@ from typing import Any, TextIO
 
 from balancemix.bench.progress import BenchProgress
 from balancemix.errors import InputError
+from balancemix.progress import hidden
 
 EVERY = 0.2  # seconds between two messages about the progress of a run
 
@@ -186,7 +187,7 @@ def train_one(pipe: Connection[Any, Any], task: Task) -> None:
         if category is UserWarning:
             pipe.send(("warned", str(message)))
 
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), hidden():
         warnings.simplefilter("once", UserWarning)
         warnings.showwarning = warn
         try:

@@ -62,6 +62,9 @@ class Opinion:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Opinion:
         """Read what `arrays` returned."""
+        names = ("score", "confidence", "posterior", "rho0", "rho1", "judged", "penalty")
+        if missing := [name for name in (*names, "grid", "errors") if name not in arrays]:
+            raise InputError(f"it holds no {missing[0]}")
         read = {name: torch.as_tensor(np.asarray(arrays[name])) for name in arrays}
         score, confidence, posterior = (
             read[name].float() for name in ("score", "confidence", "posterior")

@@ -38,7 +38,6 @@ from balancemix.judge.ridge import Ridge
 from balancemix.labels.table import Status
 from balancemix.methods.base import Method
 from balancemix.methods.checks import require
-from balancemix.methods.closed_form import solve_targets
 from balancemix.models.kernel import KernelMachine, MeanOfLogOdds
 
 Form = Literal["auto", "trained", "closed", "mean"]
@@ -106,8 +105,9 @@ class SecondOpinion(Method):
         if opinion is not None and self._judged:
             self._adopt(opinion)
         if self.form in ("auto", "mean") and ridge is not None:
-            target = self.table.rows(slice(None))[0]
-            self.machine = solve_targets(ridge, target, penalty=self.fixed_penalty).machine
+            target, _ = self.table.rows(slice(None))
+            penalty = self.fixed_penalty or ridge.choose(target).best
+            self.machine = ridge.solve(target, penalty)
         return self
 
     def _adopt(self, opinion: Opinion) -> None:

@@ -126,7 +126,7 @@ def load_experiment(plan: Plan, known: bytes | None = None) -> Experiment:
     if train.truth is not None:
         measured = noise.measured_rates(train.truth, train.given)
     size = plan.train.batch_size
-    if size > len(train) and processes.rank() == 0:
+    if size > len(train) and processes.rank() == 0 and not plan.method.closed:
         warnings.warn(
             f"--batch-size {size} is more than the {len(train)} training rows: "
             "an epoch is one batch",
