@@ -121,7 +121,7 @@ class SecondOpinion(Method):
         changed = torch.where(there, Status.PRESENT, Status.ABSENT)
         status = torch.where(there == (given > 0), Status.CLEAN, changed)
         clean = torch.where(given > 0, opinion.posterior, 1 - opinion.posterior)
-        self.table.write(slice(None), status, clean.masked_fill(~opinion.judged, 1.0))
+        self.table.write(slice(None), status, clean)
         self.table.soft = target
 
     def members(self, model: nn.Module) -> list[nn.Module]:

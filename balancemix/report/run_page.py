@@ -83,10 +83,10 @@ def _drawings(summary: Summary) -> Iterator[Drawing]:
             curves.learning(lines),
             "Test mAP after each epoch, of all classes and by class group: last (best).",
         )
-    else:
+    elif errors := summary.log[-1].get("leave_one_out"):
         yield Drawing(
             "penalty",
-            curves.penalties(summary.log[-1]["leave_one_out"], summary.penalty),
+            curves.penalties(errors, summary.penalty),
             "Squared error of each given label by the other rows, summed over the classes, each "
             "divided by its positives; the ring is the penalty that was chosen.",
         )

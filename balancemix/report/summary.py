@@ -39,8 +39,7 @@ class Summary:
     @property
     def penalty(self) -> float | None:
         """The penalty of a model that was solved, not trained; None of others."""
-        last = self.log[-1]
-        return last["penalty"] if "penalty" in last and "leave_one_out" in last else None
+        return self.log[-1].get("penalty")
 
     @cached_property
     def counts(self) -> Tensor:

@@ -68,12 +68,12 @@ SOLVED = ("ridge", "kernel-ridge")  # no epochs, no batches, no BCE: see test_cl
 
 
 def draw_opinion(labels: torch.Tensor) -> Opinion:
-    """An opinion of no judge: it doubts some labels, and cannot judge the last class."""
+    """An opinion of no judge, which doubts some labels."""
     generator = torch.Generator().manual_seed(7)
     n, k = (labels if labels.ndim == 2 else torch.zeros(1, 1)).shape
     confidence, posterior = torch.rand(2, n, k, generator=generator)
     rates = torch.full((k,), 0.1)
-    judged = torch.arange(k) < k - 1
+    judged = torch.ones(k, dtype=torch.bool)
     penalty = Penalty(1.0, [0.5, 1.0, 2.0], [2.0, 1.0, 2.0])
     return Opinion(confidence, confidence, posterior, rates, rates, judged, penalty)
 

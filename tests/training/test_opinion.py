@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from balancemix.cli import main
+from balancemix.judge import judge as judging
 from balancemix.plan.plan import Plan
+from balancemix.progress import silence
 from balancemix.run import Run
 from balancemix.training import opinion as asking
 from balancemix.training.experiment import load_experiment, train_plan
@@ -37,9 +39,8 @@ def asked(monkeypatch):
 
     def judge(*args, **options):
         calls.append(args)
-        return real(*args, **options)
+        return judging.judge(*args, **options)
 
-    real = asking.judge
     monkeypatch.setattr(asking, "judge", judge)
     return calls
 
@@ -143,9 +144,7 @@ def test_images_are_judged_by_frozen_features_and_trained_whole(photos, tmp_path
         "model": {"backbone": "mobilenetv3_small_050", "pretrained": False},
         "train": {"epochs": 1, "batch_size": 14, "device": "cpu"},
     }
-    from balancemix.training.experiment import _no_bar
-
-    run, experiment, _ = train_plan(Plan.from_tree(tree), tmp_path / "run", _no_bar)
+    run, experiment, _ = train_plan(Plan.from_tree(tree), tmp_path / "run", silence)
     assert run.opinion is not None
     assert run.opinion.score.shape == experiment.train.given.shape
     before = experiment.make_model().state_dict()
