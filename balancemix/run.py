@@ -18,7 +18,7 @@ from balancemix.data.fingerprint import check_fingerprint
 from balancemix.data.rows import Rows
 from balancemix.errors import InputError, listing
 from balancemix.evaluation.recorded import check_log, check_metrics, check_rates, class_scores
-from balancemix.judge.judge import Opinion
+from balancemix.judge.opinion import Opinion
 from balancemix.labels.stored import Stored, read_labels, read_stored
 from balancemix.labels.table import Labels
 from balancemix.methods import Method

@@ -34,7 +34,7 @@ from torch import Tensor, nn
 from balancemix import interrupts, processes
 from balancemix.errors import InputError
 from balancemix.judge.held_out import LabelErrors, estimate_errors
-from balancemix.judge.judge import Opinion
+from balancemix.judge.opinion import Opinion
 from balancemix.judge.ridge import Ridge
 from balancemix.labels.chunks import chunks
 from balancemix.labels.mixtures import Fit, Mixtures, fit_mixtures

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from balancemix.errors import InputError
 from balancemix.judge.held_out import LabelErrors
-from balancemix.judge.judge import Opinion
 from balancemix.judge.noise_rates import NoiseRates
+from balancemix.judge.opinion import Opinion
 from balancemix.judge.ridge import Ridge
 from balancemix.labels.mixtures import Guard, Mixtures
 from balancemix.labels.table import LabelTable, check_confidence

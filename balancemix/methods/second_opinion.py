@@ -33,7 +33,7 @@ import torch
 from torch import Tensor, nn
 
 from balancemix.errors import InputError
-from balancemix.judge.judge import Opinion
+from balancemix.judge.opinion import Opinion
 from balancemix.judge.ridge import Ridge
 from balancemix.labels.table import Status
 from balancemix.methods.base import Method

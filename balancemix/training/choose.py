@@ -19,7 +19,7 @@ from balancemix.data import FeatureRows, Rows, View
 from balancemix.data.splits import draw_rows
 from balancemix.errors import DamagedFile, InputError
 from balancemix.evaluation.metrics import average_precision
-from balancemix.judge.judge import Opinion, judge
+from balancemix.judge.opinion import Opinion, judge
 from balancemix.judge.ridge import Ridge
 from balancemix.methods.auto import MEANS, Auto, Choice
 from balancemix.plan.plan import Plan

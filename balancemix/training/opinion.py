@@ -12,7 +12,7 @@ import numpy as np
 from balancemix import processes
 from balancemix.data import FeatureRows, Rows
 from balancemix.errors import DamagedFile
-from balancemix.judge.judge import Opinion, judge
+from balancemix.judge.opinion import Opinion, judge
 from balancemix.judge.ridge import Ridge
 from balancemix.plan.plan import Plan
 from balancemix.run import Run

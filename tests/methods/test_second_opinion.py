@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from balancemix.errors import InputError
-from balancemix.judge.judge import judge
+from balancemix.judge.opinion import judge
 from balancemix.judge.ridge import Ridge
 from balancemix.labels.table import Status
 from balancemix.methods import Mixup, SecondOpinion

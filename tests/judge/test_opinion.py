@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from balancemix.errors import InputError
-from balancemix.judge.judge import Opinion, is_judged, judge
+from balancemix.judge.opinion import Opinion, is_judged, judge
 
 
 def make(rows=300, classes=3, wrong=0.1, seed=0):
