@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from balancemix.cli import main
-from balancemix.judge import judge as judging
+from balancemix.judge import opinion as judging
 from balancemix.plan.plan import Plan
 from balancemix.progress import silence
 from balancemix.run import Run
