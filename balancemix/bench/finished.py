@@ -79,6 +79,7 @@ class Finished:
         try:
             _check_run(job, run, content)
             metrics, class_ap, log = run.metrics, run.class_ap or [], run.log
+            choice = run.choice
         except InputError as error:
             raise InputError(advise(error, run.path)) from error
         times = {
@@ -93,6 +94,8 @@ class Finished:
             fingerprint=content.digest,
             plan=_effective(run.plan.tree()),
             versions=_versions() if trained else {},
+            chosen=choice.chosen if choice else "",
+            candidates={k: round(v, 4) for k, v in choice.scores.items()} if choice else {},
             last=_scores(metrics["last"]),
             best=_scores(metrics["best"]),
             class_ap=[round(value, 2) for value in class_ap],
@@ -136,12 +139,14 @@ def _key(sections: Mapping[str, Any]) -> str:
 
 
 def _read_content(plan: Plan) -> Content:
-    """Read the rows of a plan before noise, with the truth, on which scores depend."""
+    """Read the rows of a plan before noise, with truth and groups, on which scores depend too."""
     splits, arrays = load_rows(plan, plan.data.path), dict[str, Any]()
     for split, rows in (("train", splits.train), ("test", splits.test)):
         facts = {name: array for name, array in fingerprint(rows).items() if name != "dates"}
         if rows.truth is not None:
             facts["truth"] = rows.truth.numpy()
+        if rows.groups is not None:
+            facts["groups"] = rows.groups.numpy()
         arrays |= {f"{split}_{name}": array for name, array in facts.items()}
     digest = hashlib.sha256()
     for name, array in arrays.items():

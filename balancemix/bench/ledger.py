@@ -5,6 +5,8 @@ bench        the bench plan that the run was trained for, and `label`, its row t
 data         the name of the data, and `fingerprint`, a digest of its rows, labels and inputs
 plan         the run's settings with every default, without those that change no score
 versions     of balancemix, torch, numpy and python; empty if they were not noted
+chosen       the method that `auto` chose, and `candidates`, the mAP of each on held-out given
+             labels; empty where the plan names the method
 last, best   scores in percent: mAP in all and by class group, F1
 class_ap     the last AP of each class in percent, in the data's order of classes
 seconds      total: of the run, null if it was not trained in one go; epochs: of all epochs
@@ -45,6 +47,8 @@ class Entry:
     fingerprint: str
     plan: dict[str, Any]
     versions: dict[str, str]
+    chosen: str
+    candidates: dict[str, float]
     last: dict[str, float]
     best: dict[str, float]
     class_ap: list[float]
@@ -157,7 +161,7 @@ def _entry(content: dict[str, Any]) -> Entry:
             raise ValueError(f"it has no {name}")
     if unknown := [name for name in content if name not in names]:
         raise ValueError(f"it has an unknown {unknown[0]!r}")
-    for name in ("bench", "label", "data", "fingerprint"):
+    for name in ("bench", "label", "data", "fingerprint", "chosen"):
         if not isinstance(content[name], str):
             raise ValueError(f"its {name} is not a text")
     for name in ("plan", "versions"):
@@ -168,6 +172,7 @@ def _entry(content: dict[str, Any]) -> Entry:
     if not isinstance(content["class_ap"], list):
         raise ValueError("its class_ap is not a list")
     checked = {
+        "candidates": _numbers("candidates", content["candidates"], most=100),
         "last": _numbers("last", content["last"], "mAP", most=100),
         "best": _numbers("best", content["best"], "mAP", most=100, counters=("epoch",)),
         "class_ap": [_number("class_ap", value, most=100) for value in content["class_ap"]],
@@ -177,9 +182,11 @@ def _entry(content: dict[str, Any]) -> Entry:
 
 
 def _numbers(
-    name: str, section: Any, needed: str, most: float = LARGEST, counters: tuple[str, ...] = ()
+    name: str, section: Any, needed: str = "", most: float = LARGEST, counters: tuple[str, ...] = ()
 ) -> dict[str, float]:
-    if not isinstance(section, dict) or needed not in section:
+    if not isinstance(section, dict):
+        raise ValueError(f"its {name} is not a section")
+    if needed and needed not in section:
         raise ValueError(f"its {name} has no {needed}")
     return {
         key: _number(f"{name}.{key}", value, LARGEST if key in counters else most)

@@ -104,12 +104,15 @@ def test_data_is_known_by_its_content_not_by_its_path(copy, trained):
     assert trained == []
 
 
-@pytest.mark.parametrize("part", ["features", "labels", "classes", "split"])
+@pytest.mark.parametrize("part", ["features", "labels", "classes", "split", "truth"])
 def test_changed_data_is_trained_again(copy, trained, part):
     arrays = tiny_arrays(rows=48, classes=3, width=6)
     if part == "features":
         arrays[part][-1, 0] += 1
     elif part == "labels":
+        arrays[part][0, -1] ^= 1
+    elif part == "truth":
+        arrays[part] = arrays["labels"].copy()
         arrays[part][0, -1] ^= 1
     else:
         arrays[part] = arrays[part].copy()
@@ -222,6 +225,25 @@ def test_a_method_of_somebody_else_is_left_out(copy, monkeypatch):
     monkeypatch.syspath_prepend(copy)
     assert main([*CALL, "out", "--only", "mine:Mine"]) == 0
     assert len(lines(copy)) == 4
+
+
+def test_the_choice_of_auto_is_entered(copy):
+    text = (
+        PLAN.split("[[methods]]")[0].replace(', "mislabel:0.3"', "")
+        + """
+[[methods]]
+name = "auto"
+settings = { candidates = ["kernel-ridge", "bce"] }
+"""
+    )
+    (copy / "plan.toml").write_text(text)
+    assert main([*CALL, "out"]) == 0
+    *others, line = lines(copy)
+    choice = json.loads((copy / "out" / "runs" / "auto-none-0" / "auto.json").read_text())
+    assert line["chosen"] == choice["chosen"]
+    assert line["candidates"] == pytest.approx(choice["scores"], abs=1e-4)
+    assert line["plan"]["method"]["name"] == "auto"
+    assert {other["chosen"] for other in others} == {""}
 
 
 def test_a_damaged_ledger_is_refused_before_anything_is_written(copy, capsys):
