@@ -24,7 +24,6 @@ checksums are in `.outputs.json`, by which the edits of a person are noticed.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -205,7 +204,7 @@ class Directory:
 
     def _parse(self, text: str, name: str) -> dict[str, Any]:
         try:
-            content = json.loads(text)
+            content = files.from_json(text)
         except (ValueError, RecursionError):
             content = None
         if not isinstance(content, dict):

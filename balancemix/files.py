@@ -116,6 +116,20 @@ def to_json(content: object, *, indent: int | None = None, ensure_ascii: bool = 
     return re.sub("[\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+def from_json(text: str | bytes) -> Any:
+    """Read JSON, and refuse a key that is given twice, of which Python would keep the last."""
+    return json.loads(text, object_pairs_hook=_once)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice!r} is given twice")
+    return content
+
+
 def with_nan(scores: Mapping[str, Any]) -> dict[str, Any]:
     """Put NaN back where `to_json` wrote null."""
     return {

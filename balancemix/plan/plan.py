@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import json
 import os
 import sys
 import tomllib
@@ -20,6 +19,7 @@ from typing import Any, Self
 from torch import Tensor
 
 from balancemix.errors import InputError, suggest
+from balancemix.files import from_json
 from balancemix.labels import noise
 from balancemix.methods import METHODS, BalanceMix, Method
 from balancemix.plan.sections import METHOD, NOISE, SEED, DataPlan, ModelPlan, TrainPlan
@@ -116,6 +116,9 @@ def current_settings(kind: type[Method], settings: Mapping[str, Any]) -> dict[st
     >>> current_settings(BalanceMix, {"relabel": True, "mode": "paper", "power": 10})
     {'relabel': 'paper', 'power': 10}
     """
+    for old, new in RENAMED.items():
+        if old in settings and new in settings:
+            raise InputError(f"method.{old} is called {new} now; give one of them")
     current = {
         RENAMED.get(key, key): value
         for key, value in settings.items()
@@ -153,7 +156,7 @@ def read_tree(path: Path) -> dict[str, Any]:
     """Read a TOML or JSON file of sections."""
     try:
         text = path.read_text(encoding="utf-8")
-        tree = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+        tree = from_json(text) if path.suffix == ".json" else tomllib.loads(text)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     except ValueError as error:

@@ -47,12 +47,14 @@ def parse_assignment(text: str) -> tuple[list[str], Any]:
     if not equals or not path:
         raise InputError(f"--set {text}: write it as section.key=value, e.g. method.alpha=2")
     try:
-        parsed = tomllib.loads(f"value = {value}")["value"]
+        parsed = tomllib.loads(f"value = {value}")
     except (ValueError, RecursionError):
-        parsed = value
-    if is_deep(parsed):
+        parsed = {"value": value}
+    if len(parsed) > 1:
+        raise InputError(f"--set {path.strip()}: has more than one value; pass --set for each")
+    if is_deep(parsed["value"]):
         raise InputError(f"--set {path.strip()}: its value is nested too deeply")
-    return path.strip().split("."), parsed
+    return path.strip().split("."), parsed["value"]
 
 
 def is_deep(value: Any, levels: int = _DEEPEST) -> bool:

@@ -16,6 +16,8 @@ DEEP = 3000
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
+        (["--set", "train.lr=1\nseed = 3"], "--set train.lr: has more than one value"),
+        (["--set", "method.fewest=3", "--set", "method.min_labels=4"], "give one of them"),
         (["--workers", "-1"], "data: workers must be at least 0, it is -1"),
         (["--set", "model.hidden=-1"], "model: hidden must be at least 1, it is -1"),
         (["--set", "model.dropout=1"], "model: dropout must be in [0, 1), it is 1.0"),
@@ -102,3 +104,9 @@ def test_a_module_that_fails_on_import_is_named(tmp_path, monkeypatch):
 def test_a_plan_with_the_largest_numbers_survives():
     tree = Plan.from_tree({"seed": 2**31 - 1, "train": {"epochs": 2**31 - 1}}).tree()
     assert json.loads(json.dumps(tree)) == tree
+
+
+def test_a_key_that_is_given_twice_is_refused(tmp_path):
+    (tmp_path / "plan.json").write_text('{"train": {"lr": 0.1, "lr": 0.2}}')
+    with pytest.raises(InputError, match=r"plan\.json: .*the key 'lr' is given twice"):
+        read_tree(tmp_path / "plan.json")

@@ -52,7 +52,8 @@ def damage_arrays(members: dict[str, Any], draw: Draw) -> Files:
     """Damage one to three arrays, then perhaps the bytes of the file."""
     for _ in range(1 + draw.below(3)):
         members = _damage_array(members, draw) or members
-    content = seeds.write_npz(members, draw.chance(0.3))
+    twice = _damage_array(members, draw) if draw.chance(0.02) else None
+    content = seeds.write_npz(members, draw.chance(0.3), twice)
     return {"x.npz": mutate_bytes(content, draw) if draw.chance(0.3) else content}
 
 

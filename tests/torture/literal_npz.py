@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tests.torture.literal import SPLITS, Answer, check_classes
+from tests.torture.literal import SPLITS, Answer, check_classes, is_text
 from tests.torture.outcome import RefusedError, UnsureError
+
+BYTES = "".join(map(chr, range(0xDC80, 0xDD00)))  # how Python reads bytes that are not UTF-8
 
 
 def read_npz(file: Path, checked: bool = True) -> Answer:
@@ -27,8 +29,8 @@ def read_npz(file: Path, checked: bool = True) -> Answer:
     classes = _names(arrays, "classes", width) or [f"class {k}" for k in range(width)]
     check_classes(classes)
     names = _names(arrays, "images", rows) or [f"row {i}" for i in range(rows)]
-    if len(set(names)) < rows:
-        raise RefusedError("a name twice")
+    if len(set(names)) < rows or not all(is_text(name, BYTES) for name in names):
+        raise RefusedError("a name twice, or one that no file has")
     splits = _names(arrays, "split", rows)
     if splits and set(splits) - SPLITS:
         raise RefusedError("unknown split")
@@ -59,23 +61,32 @@ def _arrays(file: Path, checked: bool) -> dict[str, Any]:
         with zipfile.ZipFile(file) as archive:
             members = archive.infolist()
             if len({info.filename for info in members}) < len(members):
-                raise UnsureError("an array twice")
+                raise RefusedError("an array twice")
             for info in members:
                 name = info.filename.removesuffix(".npy")
                 if name == info.filename or name not in (
                     "features", "labels", "classes", "split", "images", "truth", "views",
                 ):  # fmt: skip
                     continue
+                if not _says_once(file, info):
+                    raise UnsureError("two sizes of an array")
                 with archive.open(info) as member:
                     if not checked:
                         member._expected_crc = None  # type: ignore[attr-defined]
                     content = member.read()
                 arrays[name] = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
-    except UnsureError:
+    except (RefusedError, UnsureError):
         raise
     except (Exception, struct.error) as error:
         raise RefusedError(f"cannot be read: {type(error).__name__}") from None
     return arrays
+
+
+def _says_once(file: Path, info: zipfile.ZipInfo) -> bool:
+    """Whether the header before an array says the same of its sizes as the archive's directory."""
+    header = file.read_bytes()[info.header_offset :][:30]
+    sizes = struct.unpack("<2L", header[18:26])
+    return sizes == (info.compress_size, info.file_size)
 
 
 def _numbers(array: Any) -> Any:
@@ -89,16 +100,12 @@ def _numbers(array: Any) -> Any:
 
 
 def _marks_of(array: Any, unknown: bool = False) -> list[list[int]]:
-    if array.dtype.kind == "c":
-        raise UnsureError("complex numbers, which may be 0 and 1")
     if array.dtype.kind not in "fiub":
         raise RefusedError("not 0 or 1")
     found = []
     for row in array.tolist():
-        if any(value not in (0, 1, -1) for value in row):
+        if any(value not in (0, 1, -1)[: 2 + unknown] for value in row):
             raise RefusedError("not 0 or 1")
-        if not unknown and any(value == -1 for value in row):
-            raise UnsureError("an unknown label")
         found.append([int(value) for value in row])
     return found
 
@@ -109,6 +116,12 @@ def _names(arrays: dict[str, Any], name: str, count: int) -> list[str] | None:
     array = arrays[name]
     if array.shape != (count,):
         raise RefusedError(f"{name} of another shape")
-    if array.dtype.kind != "U":
-        raise UnsureError(f"{name} are not text")
-    return [str(value) for value in array]
+    if array.dtype.kind not in "USiu":
+        raise RefusedError(f"{name} are not text")
+    try:
+        return [
+            v.decode("utf-8", "surrogateescape") if isinstance(v, bytes) else str(v)
+            for v in array.tolist()
+        ]
+    except ValueError:
+        raise RefusedError(f"{name} are not UTF-8") from None

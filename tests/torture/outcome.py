@@ -102,7 +102,7 @@ def _where(error: BaseException) -> str:
 
 def judge(answer: Any, outcome: Outcome, literal: Callable[[], Any]) -> Outcome:
     """Compare what was read with what the literal reader reads."""
-    if outcome.kind != READ:
+    if outcome.kind not in (READ, REFUSED):
         return outcome
     try:
         expected = literal()
@@ -111,7 +111,10 @@ def judge(answer: Any, outcome: Outcome, literal: Callable[[], Any]) -> Outcome:
     except UnsureError:
         return outcome
     except RefusedError as error:
-        return Outcome(WRONG, f"read what should be refused: {error}")
+        wrong = Outcome(WRONG, f"read what should be refused: {error}")
+        return wrong if outcome.kind == READ else outcome
+    if outcome.kind == REFUSED:
+        return Outcome(UNTIDY, "refused what is right")
     return outcome if answer == expected else Outcome(WRONG, difference(answer, expected))
 
 

@@ -12,7 +12,7 @@ from balancemix.data import images
 from balancemix.errors import InputError
 from tests.torture.draw import Draw
 from tests.torture.mutate import mutate_bytes
-from tests.torture.outcome import RefusedError, UnsureError
+from tests.torture.outcome import RefusedError
 from tests.torture.seeds import Files
 
 SIDE = 6
@@ -80,11 +80,9 @@ def literal(folder: Path) -> Any:
                 values = np.asarray(image).astype(np.float64) / 257
                 pixels = np.repeat(values.round().astype(np.uint8)[..., None], 3, axis=2)
             elif image.mode in WIDE:
-                raise UnsureError("no scale that is known")
+                raise RefusedError("no scale that is known")
             else:
                 pixels = np.asarray(image.convert("RGB"))
-    except UnsureError:
-        raise
     except Exception as error:
         raise RefusedError(f"cannot be decoded: {type(error).__name__}") from None
     return pixels.shape, pixels.tobytes()

@@ -139,12 +139,14 @@ def arrays(draw: Draw) -> dict[str, Any]:
     return found
 
 
-def write_npz(members: dict[str, Any], compress: bool = False) -> bytes:
-    """Write arrays as np.savez does; objects too, which no reader may open."""
+def write_npz(
+    members: dict[str, Any], compress: bool = False, more: dict[str, Any] | None = None
+) -> bytes:
+    """Write arrays as np.savez does, then `more`; objects too, which no reader may open."""
     out = io.BytesIO()
     kind = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
     with zipfile.ZipFile(out, "w", kind) as archive:
-        for name, array in members.items():
+        for name, array in (*members.items(), *(more or {}).items()):
             content = io.BytesIO()
             np.lib.format.write_array(content, np.asanyarray(array), allow_pickle=True)
             archive.writestr(zipfile.ZipInfo(f"{name}.npy"), content.getvalue(), kind)

@@ -19,6 +19,7 @@ READERS: list[Any] = [
         damage=pictures.damage,
         read=pictures.read,
         literal=pictures.literal,
+        exact=False,  # Pillow decodes some of what it finds damaged
     ),
     Reader(
         name="plan TOML and JSON",
@@ -27,6 +28,7 @@ READERS: list[Any] = [
         damage=settings.damage_plan,
         read=settings.read_plan,
         literal=settings.literal_plan,
+        exact=False,
         named=False,  # settings of several places are judged together
     ),
     Reader(
@@ -36,6 +38,7 @@ READERS: list[Any] = [
         damage=settings.damage_plan,
         read=settings.read_jobs,
         literal=settings.literal_jobs,
+        exact=False,
     ),
     Reader(
         name="train --set",
@@ -44,6 +47,7 @@ READERS: list[Any] = [
         damage=settings.damage_assignments,
         read=settings.read_assignments,
         literal=settings.literal_assignments,
+        exact=False,
         named=False,
     ),
     Reader(

@@ -4,7 +4,6 @@ A class is present if the image has any annotation of its category, crowds inclu
 the order of the train file. The train split trains, the val split is scored.
 """
 
-import json
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from torch import Tensor
 from balancemix.data.source import ReadOptions, Source
 from balancemix.data.splits import check_classes
 from balancemix.errors import InputError, suggest
+from balancemix.files import from_json
 
 YEARS = ("2017", "2014")
 PARTS = ("train", "val")
@@ -111,7 +111,7 @@ def _read_part(file: Path) -> tuple[dict[int, str], list[str], Tensor]:
 
 def _content(file: Path) -> dict[str, Any]:
     try:
-        content = json.loads(file.read_bytes())
+        content = from_json(file.read_bytes())
     except OSError as error:
         raise InputError(f"{file}: cannot be read ({error.strerror})") from error
     except (ValueError, RecursionError) as error:

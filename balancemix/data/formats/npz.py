@@ -184,6 +184,8 @@ def _arrays(file: Path, names: Sequence[str] | None = NAMES) -> dict[str, Array]
     try:
         # Opened here, since NumPy does not close a file that turns out to be broken.
         with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+            if len(set(archive.zip.namelist())) < len(archive.zip.namelist()):
+                raise ValueError("it holds an array twice")
             known = list(archive) if names is None else names
             return {name: _array(file, archive, name) for name in known if name in archive}
     except FileNotFoundError as error:
@@ -265,6 +267,8 @@ def _strings(file: Path, name: str, arrays: dict[str, Array], count: int) -> lis
     strings = arrays[name]
     if strings.shape != (count,):
         raise InputError(f"{file}: {name} are {_shape(strings)}; {count} names are needed")
+    if strings.dtype.kind not in "USiu":
+        raise InputError(f"{file}: {name} are {strings.dtype}; write them as text (dtype=str)")
     try:
         values = strings.tolist()
     except (ValueError, SystemError) as error:  # numbers that are no characters

@@ -177,6 +177,7 @@ def test_a_bad_file_is_named_with_the_place(tmp_path, part, change, message):
         (b'{"images": [', "not JSON"),
         (b"\xff\xfe\x00", "not JSON"),
         (b"[" * 200_000, "not JSON"),
+        (b'{"images": [], "annotations": [], "images": []}', "the key 'images' is given twice"),
         (b"[1, 2]", "not COCO's JSON, which holds images, annotations, categories"),
     ],
 )

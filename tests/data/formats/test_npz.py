@@ -124,6 +124,22 @@ def test_bad_npz(tmp_path, changes, message):
     refused(saved(tmp_path, **changes), message)
 
 
+@pytest.mark.parametrize("kind", [float, bool, "datetime64[s]", "V4"])
+@pytest.mark.parametrize("name", ["classes", "split", "images"])
+def test_names_that_are_no_text_are_refused(tmp_path, name, kind):
+    array = np.zeros(2 if name == "classes" else 4, kind)
+    message = f"{name} are {array.dtype}; write them as text (dtype=str)"
+    refused(saved(tmp_path, **{name: array}), message)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_an_array_that_is_there_twice_is_refused(tmp_path):
+    file = saved(tmp_path)
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.writestr("labels.npy", archive.read("labels.npy"))
+    refused(file, "it holds an array twice")
+
+
 def test_a_member_that_is_no_array_is_refused(tmp_path):
     file = saved(tmp_path, labels=None)
     for name in ("labels", "labels.npy"):
