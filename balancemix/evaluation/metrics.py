@@ -7,6 +7,8 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from balancemix.errors import listing
+
 Convention = Literal["sklearn", "raw", "voc"]
 Absent = Literal["skip", "zero", "nan"]
 
@@ -51,10 +53,8 @@ def mean_average_precision(
     _require("absent", absent, get_args(Absent))
     missing = ap.isnan().nonzero().flatten().tolist()
     if absent == "skip" and missing:
-        names = [classes[k] if classes is not None else str(k) for k in missing]
-        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-        listed = ", ".join(names[:5]) + more
-        warnings.warn(f"mAP leaves out classes without positives: {listed}", stacklevel=2)
+        names = listing([str(k) if classes is None else classes[k] for k in missing], most=5)
+        warnings.warn(f"mAP leaves out classes without positives: {names}", stacklevel=2)
     return _percent(ap, absent)
 
 

@@ -37,42 +37,28 @@ SHARES = {  # the share of the first within the second
 MEANS = {"clean_probability_right": CORRECT, "clean_probability_wrong": ~CORRECT}
 
 
-def selection_quality(
-    given: Tensor,
-    truth: Tensor,
-    target: Tensor,
-    status: Tensor,
-    clean: Tensor,
-    groups: Mapping[str, Tensor] | None = None,
-) -> dict[str, float]:
-    """Return shares in 0..1 that say how well labels were selected and re-labelled.
-
-    All matrices are N×K; `clean` is P(clean), and a truth of −1 leaves its entry out. Each name
-    comes again as `<name>_positive` and `<name>_negative` (by given value) and as `<name>_<group>`
-    for each group of class indices, then relative to that part alone. "Flipped" and "confirmed"
-    divide the re-labelled labels by whether the target differs from the given label; most only
-    confirm it. A share of nothing is left out.
-
-    >>> given, truth = torch.tensor([[1, 1, 0]]), torch.tensor([[1, 0, 0]])
-    >>> status, clean = torch.tensor([[0, 2, 3]]), torch.tensor([[0.9, 0.1, 0.4]])
-    >>> selection_quality(given, truth, truth, status, clean)["clean_recall"]
-    0.5
-    """
-    shapes = {tuple(matrix.shape) for matrix in (given, truth, target, status, clean)}
-    if len(shapes) > 1 or given.ndim != 2:
-        raise ValueError(f"all matrices must be N×K of one shape, not {sorted(shapes)}")
-    if (status >= len(Status)).any():
-        raise ValueError(f"status must be in 0..{len(Status) - 1}, found {int(status.max())}")
-    return _quality(*_tabulate(given, truth, target, status, clean), groups)
-
-
 def table_quality(
     table: LabelTable, truth: Tensor, groups: Mapping[str, Tensor] | None = None
 ) -> dict[str, float]:
-    """Compute `selection_quality` of a label table, without a matrix of floats as large as it."""
+    """Return shares in 0..1 that say how well labels were selected and re-labelled.
+
+    A `truth` (N×K) of −1 leaves its entry out. Each name comes again as `<name>_positive` and
+    `<name>_negative` (by given value) and as `<name>_<group>` for each group of class indices, then
+    relative to that part alone. "Flipped" and "confirmed" divide the re-labelled labels by whether
+    the target differs from the given label; most only confirm it. A share of nothing is left out.
+
+    >>> table = LabelTable.from_given(torch.tensor([[1, 1, 0]]))
+    >>> table.write(slice(None), torch.tensor([[Status.CLEAN, Status.ABSENT, Status.AMBIGUOUS]]))
+    >>> table_quality(table, torch.tensor([[1, 0, 0]]))["clean_recall"]
+    0.5
+    """
+    if truth.shape != table.shape:
+        raise ValueError(
+            f"truth must be N×K like the table, {table.shape}, not {tuple(truth.shape)}"
+        )
     shape = (table.shape[1], *STATUS.shape)
     counts, sums = (torch.zeros(shape, dtype=torch.float64) for _ in range(2))
-    for rows in chunks(*table.shape):
+    for rows in chunks(*table.shape):  # without a matrix of floats as large as the table
         target, _ = table.rows(rows)
         given, status, clean = table.given[rows], table.status[rows], table.clean[rows]
         chunk = _tabulate(given, truth[rows], target, status, clean)

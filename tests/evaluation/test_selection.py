@@ -10,7 +10,7 @@ from hypothesis import given as drawn_from
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from balancemix.evaluation.selection import selection_quality, table_quality
+from balancemix.evaluation.selection import _quality, _tabulate, table_quality
 from balancemix.labels.table import LabelTable, Status
 from tests.reference import metrics as reference
 
@@ -29,6 +29,10 @@ def table(seed, n, k, noise=0.3, unknown=0.0):
     clean = torch.rand(n, k, generator=generator)
     truth[chance(unknown)] = -1
     return given, truth, target, status, clean
+
+
+def quality_of(given, truth, target, status, clean, groups=None):
+    return table_quality(LabelTable(given.to(torch.int8), status, clean, target), truth, groups)
 
 
 # The reference's codes (0 clean, 1 re-labelled, 2 in doubt) of ours.
@@ -68,7 +72,7 @@ def test_equals_the_definitions(seed, n, noise, unknown):
         "medium": torch.tensor([1]),
         "few": torch.tensor([2, 4]),
     }
-    got = selection_quality(given, truth, target, status, clean, groups)
+    got = quality_of(given, truth, target, status, clean, groups)
     assert got == pytest.approx(slow(matrices, groups))
     assert all(type(value) is float for value in got.values())
 
@@ -79,11 +83,12 @@ def test_a_table_is_scored_as_its_matrices_are(rows):
     given, truth, target, status, clean = table(1, rows, 5, unknown=0.2)
     kept = LabelTable.from_given(given)
     kept.write(slice(None), status, clean)
-    known = kept.whole()._asdict()
-    assert known.pop("weight").shape == known["target"].shape
-    assert known["target"].equal(target)
+    known = kept.whole()
+    assert known.weight.shape == known.target.shape
+    assert known.target.equal(target)
     groups = {"many": torch.tensor([0, 3]), "few": torch.tensor([1, 2, 4])}
-    want = selection_quality(truth=truth, groups=groups, **known)
+    cells = _tabulate(known.given, truth, known.target, known.status, known.clean)
+    want = _quality(*cells, groups)
     assert table_quality(kept, truth, groups) == pytest.approx(want, rel=1e-12)
 
 
@@ -93,7 +98,7 @@ def test_by_hand():
     status = torch.tensor([[0, 2, 2, 2, 3, 5]])
     target = torch.tensor([[1, 0, 0, 0, 1, 0]])
     clean = torch.tensor([[1.0, 0.25, 0.5, 0.25, 0.5, 1.0]])
-    quality = selection_quality(given, truth, target, status, clean)
+    quality = quality_of(given, truth, target, status, clean)
     assert quality["clean_precision"] == 1
     assert quality["clean_recall"] == 0.5
     assert quality["relabel_proportion"] == 0.5
@@ -111,7 +116,7 @@ def test_by_hand():
 def test_a_share_of_nothing_is_left_out():
     given, truth, _, status, clean = table(0, 20, 3, noise=0.0)
     everything_kept = torch.zeros_like(status)
-    quality = selection_quality(given, truth, given.float(), everything_kept, clean)
+    quality = quality_of(given, truth, given.float(), everything_kept, clean)
     assert quality["clean_precision"] == quality["clean_recall"] == 1.0
     assert quality["relabel_proportion"] == 0.0
     assert not {"relabel_accuracy", "flip_accuracy", "clean_probability_wrong"} & set(quality)
@@ -119,19 +124,17 @@ def test_a_share_of_nothing_is_left_out():
 
 def test_without_a_known_truth_nothing_is_said():
     given, truth, target, status, clean = table(0, 5, 3)
-    assert selection_quality(given, truth.fill_(-1), target, status, clean) == {}
+    assert quality_of(given, truth.fill_(-1), target, status, clean) == {}
 
 
 def test_inputs_stay_untouched():
     matrices = table(3, 10, 4, unknown=0.2)
     before = [matrix.clone() for matrix in matrices]
-    selection_quality(*matrices)
+    quality_of(*matrices)
     assert all(torch.equal(a, b) for a, b in zip(matrices, before, strict=True))
 
 
-def test_mistakes_are_named():
+def test_a_truth_of_another_shape_is_refused():
     given, truth, target, status, clean = table(0, 4, 3)
-    with pytest.raises(ValueError, match="one shape"):
-        selection_quality(given, truth, target, status, clean[:2])
-    with pytest.raises(ValueError, match=r"status must be in 0\.\.5, found 7"):
-        selection_quality(given, truth, target, torch.full_like(status, 7), clean)
+    with pytest.raises(ValueError, match=r"like the table, \(4, 3\), not \(2, 3\)"):
+        quality_of(given, truth[:2], target, status, clean)
