@@ -9,10 +9,10 @@ from torch import Tensor
 from balancemix.labels.chunks import chunks
 
 Groups = dict[str, Tensor]
-Rule = Literal["paper", "auto"] | Sequence[float]
+Rule = Literal["paper", "auto"]
 
 NAMES = ("many", "medium", "few")
-PAPER = (10_000, 1_000)  # positives in the training set, COCO's size
+MANY, FEW = 10_000, 1_000  # positives in the training set, COCO's size
 
 
 def class_counts(given: Tensor) -> Tensor:
@@ -31,10 +31,10 @@ def class_counts(given: Tensor) -> Tensor:
 def class_groups(counts: Tensor, rule: Rule = "paper") -> Groups:
     """Split class indices into "many", "medium" and "few" by their number of positives, shape (K,).
 
-    Two numbers (many, few) stand for [many, ∞), [few, many) and [0, few); "paper" is 10,000 and
-    1,000. "auto" makes thirds of the classes, the most frequent first; ties go by class index, and
-    a remainder to the more frequent groups. Count clean training labels where they are known, so
-    that the groups do not depend on the noise.
+    "paper" divides at 10,000 and 1,000, each of which belongs to the more frequent group. "auto"
+    makes thirds of the classes, the most frequent first; ties go by class index, and a remainder to
+    the more frequent groups. Count clean training labels where they are known, so that the groups
+    do not depend on the noise.
 
     >>> import torch
     >>> class_groups(torch.tensor([20_000, 10, 1_000, 999]))
@@ -45,8 +45,9 @@ def class_groups(counts: Tensor, rule: Rule = "paper") -> Groups:
     if rule == "auto":
         thirds = counts.argsort(descending=True, stable=True).tensor_split(3)
         return {name: third.sort().values for name, third in zip(NAMES, thirds, strict=True)}
-    many, few = _thresholds(rule)
-    parts = (counts >= many, (counts >= few) & (counts < many), counts < few)
+    if rule != "paper":
+        raise ValueError(f'rule must be "paper" or "auto", not {rule!r}')
+    parts = (counts >= MANY, (counts >= FEW) & (counts < MANY), counts < FEW)
     return {name: part.nonzero().flatten() for name, part in zip(NAMES, parts, strict=True)}
 
 
@@ -87,13 +88,3 @@ def describe(given: Tensor, classes: Sequence[str]) -> dict[str, Any]:
         "groups": {name: len(index) for name, index in class_groups(counts, "auto").items()},
         "positives": {classes[k]: int(counts[k]) for k in order},
     }
-
-
-def _thresholds(rule: Rule) -> tuple[float, float]:
-    """Return (many, few) of a rule, which is a name or two numbers."""
-    pair = PAPER if rule == "paper" else rule
-    if isinstance(pair, str) or len(pair) != 2 or not pair[0] >= pair[1]:
-        raise ValueError(
-            f'rule must be "paper", "auto" or (many, few) with many ≥ few, not {rule!r}'
-        )
-    return pair[0], pair[1]

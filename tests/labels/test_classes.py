@@ -21,11 +21,6 @@ def test_paper_intervals_are_half_open():
     assert listed(counts) == {"many": [0, 1], "medium": [2, 3], "few": [4, 5]}
 
 
-def test_own_thresholds():
-    assert listed([5, 4, 1, 2], (5, 2)) == {"many": [0], "medium": [1, 3], "few": [2]}
-    assert listed([5, 4, 1, 2], [4, 4]) == {"many": [0, 1], "medium": [], "few": [2, 3]}
-
-
 def test_auto_makes_thirds_with_the_frequent_first():
     assert listed([1, 9, 5, 7, 3, 2], "auto") == {"many": [1, 3], "medium": [2, 4], "few": [0, 5]}
 
@@ -38,7 +33,7 @@ def test_auto_breaks_ties_by_class_index_and_gives_the_remainder_to_the_frequent
 @settings(deadline=None)
 @given(
     st.lists(st.integers(0, 20_000), max_size=40),
-    st.sampled_from(["paper", "auto", (100, 10)]),
+    st.sampled_from(["paper", "auto"]),
 )
 def test_each_class_is_in_one_group_and_groups_are_in_order(counts, rule):
     groups = listed(counts, rule)
@@ -48,7 +43,7 @@ def test_each_class_is_in_one_group_and_groups_are_in_order(counts, rule):
     assert all(min(a) >= max(b) for a, b in pairwise(filled))
 
 
-@pytest.mark.parametrize("rule", ["half", (1, 2), (3,), (float("nan"), 1)])
+@pytest.mark.parametrize("rule", ["half", (5, 2), ""])
 def test_bad_rules_are_named(rule):
     with pytest.raises(ValueError, match="rule must be"):
         class_groups(torch.tensor([1, 2]), rule)
