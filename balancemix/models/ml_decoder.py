@@ -15,8 +15,8 @@ from balancemix.models.layers import perceptron, tokens
 class MLDecoder(nn.Module):
     """Turn a map (B, D, H, W), tokens (B, T, D) or pooled features (B, D) into logits (B, K).
 
-    The queries are random and frozen, as in the paper; `learn_queries` trains them too. They are
-    saved either way: the other weights are useless without them.
+    The queries are random and frozen, as in the paper. They are saved: the other weights are
+    useless without them.
 
     >>> MLDecoder(8, classes=5, groups=3, width=16, heads=2)(torch.zeros(2, 8, 3, 3)).shape
     torch.Size([2, 5])
@@ -34,7 +34,6 @@ class MLDecoder(nn.Module):
         heads: int = 8,
         feedforward: int = 2048,
         dropout: float = 0.1,
-        learn_queries: bool = False,
     ) -> None:
         super().__init__()
         if min(features, classes, groups, width, heads, feedforward) < 1 or width % heads:
@@ -46,11 +45,7 @@ class MLDecoder(nn.Module):
             )
         self.classes = classes
         count = min(classes, groups)  # Q
-        queries = torch.randn(count, width)
-        if learn_queries:
-            self.queries = nn.Parameter(queries)
-        else:
-            self.register_buffer("queries", queries)
+        self.register_buffer("queries", torch.randn(count, width))
         self.memory = nn.Sequential(nn.Linear(features, width), nn.ReLU())
         self.attention = nn.MultiheadAttention(width, heads, dropout=dropout, batch_first=True)
         self.feedforward = perceptron(width, feedforward, dropout, width)

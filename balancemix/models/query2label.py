@@ -22,9 +22,6 @@ class Query2Label(nn.Module):
     not, as their transformer has encoded their places. Pooled features are a single token, so the
     queries have nothing to choose from, and only the outputs differ between classes.
 
-    `self_attention` lets the queries see each other in all decoder layers but the first, where
-    they are all zero.
-
     >>> Query2Label(8, classes=5, width=16, feedforward=32)(torch.zeros(2, 8, 3, 3)).shape
     torch.Size([2, 5])
     """
@@ -40,7 +37,6 @@ class Query2Label(nn.Module):
         encoders: int = 1,
         decoders: int = 2,
         dropout: float = 0.1,
-        self_attention: bool = False,
     ) -> None:
         super().__init__()
         sizes = (features, classes, width, heads, feedforward, encoders + 1, decoders)
@@ -57,8 +53,7 @@ class Query2Label(nn.Module):
             Layer(width, heads, feedforward, dropout) for _ in range(encoders)
         )
         self.decoder = nn.ModuleList(
-            Layer(width, heads, feedforward, dropout, self_attention and i > 0)
-            for i in range(decoders)
+            Layer(width, heads, feedforward, dropout) for _ in range(decoders)
         )
         self.norm = nn.LayerNorm(width)
         self.queries = nn.Parameter(torch.randn(classes, width))
@@ -92,14 +87,8 @@ class Layer(nn.Module):
     With `memory` the same as `x` this is an encoder layer, otherwise a decoder layer.
     """
 
-    def __init__(
-        self, width: int, heads: int, feedforward: int, dropout: float, own: bool = False
-    ) -> None:
+    def __init__(self, width: int, heads: int, feedforward: int, dropout: float) -> None:
         super().__init__()
-        self.own: nn.Module | None = None
-        if own:
-            self.own = nn.MultiheadAttention(width, heads, dropout=dropout, batch_first=True)
-            self.own_norm = nn.LayerNorm(width)
         self.attention = nn.MultiheadAttention(width, heads, dropout=dropout, batch_first=True)
         self.feedforward = perceptron(width, feedforward, dropout, width)
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
@@ -109,10 +98,6 @@ class Layer(nn.Module):
         self, x: Tensor, x_places: Tensor | None, memory: Tensor, memory_places: Tensor | None
     ) -> Tensor:
         """Return the new `x`; places are added to queries and keys, not to values."""
-        if self.own is not None:
-            placed = _placed(x, x_places)
-            attended = self.own(placed, placed, x, need_weights=False)[0]
-            x = self.own_norm(x + self.dropout(attended))
         attended = self.attention(
             _placed(x, x_places), _placed(memory, memory_places), memory, need_weights=False
         )[0]

@@ -30,8 +30,6 @@ def logits(image, weights, heads, layers):
         targets = [np.zeros(width) for _ in range(K)]
         for i in range(decoders):
             part = below(weights, f"decoder.{i}.")
-            if "own.in_proj_weight" in part:
-                targets = [see(k, targets, weights["queries"], part, heads) for k in range(K)]
             targets = [
                 layer(targets[k], weights["queries"][k], memory, places, part, heads)
                 for k in range(K)
@@ -62,13 +60,6 @@ def layer(x, place, memory, places, weights, heads):
     grown = weights["feedforward.0.weight"] @ x + weights["feedforward.0.bias"]
     shrunk = weights["feedforward.3.weight"] @ np.maximum(grown, 0) + weights["feedforward.3.bias"]
     return layer_norm(x + shrunk, weights["norms.1.weight"], weights["norms.1.bias"])
-
-
-def see(k, targets, queries, weights, heads):
-    """Let target k see all targets: x <- LN(x + MHA(x + query, all + queries, all))."""
-    keys = [target + query for target, query in zip(targets, queries, strict=True)]
-    found = attend(keys[k], keys, targets, below(weights, "own."), heads)
-    return layer_norm(targets[k] + found, weights["own_norm.weight"], weights["own_norm.bias"])
 
 
 def attend(q, keys, values, weights, heads):
