@@ -47,7 +47,7 @@ def make_page(summary: Summary) -> Page:
         "choice": summary.run.choice,
         "plan": _plan(summary),
         "changed": [f"{key} {_setting(value)}" for key, value in summary.changed().items()],
-        "ratios": imbalance(summary.given if summary.truth is None else summary.truth),
+        "ratios": imbalance(summary.known),
         "rates": [
             {"share": what, "%": 100 * rates[key]} for key, what in RATES.items() if key in rates
         ],

@@ -29,6 +29,7 @@ class Summary:
         self.noise = run.noise
         self.classes, self.names = run.classes, run.names
         self.given, self.truth = run.table.given, run.truth
+        self.known = self.given if self.truth is None else self.truth  # the best that is known
         self.confidence, self.clean = run.confidence.float(), run.table.clean.float()
 
     @property
@@ -44,7 +45,7 @@ class Summary:
     @cached_property
     def counts(self) -> Tensor:
         """Positives of each class in training: true ones if they are known."""
-        return class_counts(self.given if self.truth is None else self.truth)
+        return class_counts(self.known)
 
     @cached_property
     def groups(self) -> dict[str, list[int]]:
@@ -61,8 +62,7 @@ class Summary:
         each = self.run.class_ap
         if each is not None:
             return torch.tensor(each, dtype=torch.float64), "test rows"
-        known = self.given if self.truth is None else self.truth
-        return 100 * average_precision(known, self.confidence), "training rows"
+        return 100 * average_precision(self.known, self.confidence), "training rows"
 
     @cached_property
     def class_confidence(self) -> tuple[Tensor, Tensor]:

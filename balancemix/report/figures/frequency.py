@@ -35,11 +35,12 @@ def by_frequency(
     for name, members in groups.items():
         hues[list(members)] = style.GROUPS.get(name, style.GREY)
     _shade((above, below), number, groups)
-    occurs = number > 0
-    where = [_mean(number, part) for part in tenths(number)]
+    occurs, parts = number > 0, tenths(number)
+    where, means = ([_mean(values, part) for part in parts] for values in (number, precision))
+    each = "tenth" if len(parts) == 10 else f"of {len(parts)} parts"
     above.scatter(number[occurs], precision[occurs], s=13, c=hues[occurs], alpha=0.75, lw=0)
-    means = [_mean(precision, part) for part in tenths(number)]
-    above.plot(where, means, "o-", color=style.INK, ms=4, label=_means_name(number))
+    label = f"mean of each {each} of the classes"
+    above.plot(where, means, "o-", color=style.INK, ms=4, label=label)
     above.set_ylabel(f"AP on {scored_on}, %")
     for values, mark, name in ((sure, "o", "positives"), (unsure, "s", "negatives")):
         edge: dict[str, Any] = {"facecolors": "none", "edgecolors": hues[occurs], "linewidths": 0.9}
@@ -48,7 +49,7 @@ def by_frequency(
             number[occurs], values[occurs], s=13, marker=mark, alpha=0.75,
             **(solid if mark == "o" else edge),
         )  # fmt: skip
-        group = [_mean(values, part) for part in tenths(number)]
+        group = [_mean(values, part) for part in parts]
         r = pearson(group, means)
         together = "–" if np.isnan(r) else f"{r:.2f}"
         below.plot(
@@ -94,11 +95,6 @@ def pearson(a: Sequence[float], b: Sequence[float]) -> float:
 def _mean(values: Numbers, part: npt.NDArray[np.int64]) -> float:
     known = values[part][np.isfinite(values[part])]
     return float(known.mean()) if len(known) else float("nan")
-
-
-def _means_name(counts: Numbers) -> str:
-    parts = len(tenths(counts))
-    return f"mean of each {'tenth' if parts == 10 else f'of {parts} parts'} of the classes"
 
 
 def _shade(panels: tuple[Axes, Axes], counts: Numbers, groups: Mapping[str, Sequence[int]]) -> None:
