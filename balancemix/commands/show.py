@@ -1,21 +1,18 @@
 """What commands print for people, where they do not print JSON."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from balancemix.auditing.findings import Findings
 from balancemix.errors import printable
-
-if TYPE_CHECKING:
-    from balancemix.auditing.findings import Findings
-    from balancemix.methods.auto import Choice
-    from balancemix.run import Run
-    from balancemix.training.experiment import Experiment
+from balancemix.evaluation.scoring import headline
+from balancemix.methods.auto import Choice
+from balancemix.run import Run
+from balancemix.training.experiment import Experiment
 
 
 class Screen(Console):
@@ -47,10 +44,7 @@ def make_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]])
 
 def scores(metrics: Mapping[str, Any]) -> dict[str, str]:
     """Write last and best mAP and the groups' last mAP, by their headings."""
-    from balancemix.evaluation.scoring import headline
-
-    values = headline(metrics).items()
-    return {name: written(value, ".1f") for name, value in values}
+    return {name: written(value, ".1f") for name, value in headline(metrics).items()}
 
 
 def written(number: float | None, form: str) -> str:
