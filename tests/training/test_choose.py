@@ -1,6 +1,7 @@
 """`--method auto`: what it compares, what it takes, and what has no say in it."""
 
 import json
+import sys
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +18,7 @@ from balancemix.labels.noise import parse
 from balancemix.methods.auto import CANDIDATES, MEANS, Auto, Choice
 from balancemix.methods.closed_form import KernelRidge
 from balancemix.plan.plan import Plan
+from balancemix.plan.sections import ModelPlan
 from balancemix.progress import Silent
 from balancemix.run import Run
 from balancemix.training import choose as choosing
@@ -24,6 +26,7 @@ from balancemix.training.choose import Comparison, choose, split
 from balancemix.training.experiment import load_experiment
 from balancemix.training.fit import fit
 from tests.conftest import tiny_arrays
+from tests.launching import launch, two
 from tests.page import Page
 
 SMALL = {"epochs": 3, "batch_size": 16, "device": "cpu"}
@@ -305,3 +308,41 @@ def test_the_reduction_is_every_trained_candidate_s():
 def test_auto_cannot_be_started_by_itself():
     with pytest.raises(InputError, match="has to choose a method first"):
         Auto().start(torch.zeros(3, 2), 1)
+
+
+# Images, and several processes.
+
+
+def test_images_are_compared_as_features_and_the_network_is_trained(photos, monkeypatch):
+    plan = auto(photos, ["bce", "kernel-ridge", "second-opinion-trained"])
+    plan.model.backbone, plan.model.pretrained, plan.data.size = "test_resnet", False, 32
+    compared, scores = [], Comparison.scores
+
+    def remember(self, names, bar):
+        compared.append((self.plan.model, type(self.seen)))
+        return scores(self, names, bar) | {"second-opinion-trained": 101.0}
+
+    monkeypatch.setattr(Comparison, "scores", remember)
+    experiment = load_experiment(plan)
+    trained = experiment.fit()
+    assert compared == [(ModelPlan(), FeatureRows)]
+    assert sum(p.numel() for p in trained.model.parameters()) == sum(
+        p.numel() for p in experiment.make_model().parameters()
+    )
+    assert trained.metrics["auto"]["kernel-ridge"] > 0
+    assert trained.metrics["epochs"] == 3
+
+
+@pytest.mark.launches
+def test_two_processes_take_the_same(tmp_path, tiny):
+    small = ["--set", "model.hidden=8", "--epochs", "2", "--batch-size", "16", "--device", "cpu"]
+    call = ["-m", "balancemix", "train", str(tiny), "--method", "auto", *small]
+    launch(*two(*call, "--out", "two", "--json"), cwd=tmp_path)
+    launch(sys.executable, *call, "--out", "one", "--json", cwd=tmp_path)
+    one, both = Run(tmp_path / "one"), Run(tmp_path / "two")
+    assert one.choice is not None
+    assert both.choice is not None
+    assert both.choice.chosen == one.choice.chosen
+    assert both.choice.scores == pytest.approx(one.choice.scores, abs=1.0)
+    for name, weight in one.load_model().items():
+        torch.testing.assert_close(both.load_model()[name], weight, rtol=1e-2, atol=1e-2)
