@@ -92,6 +92,25 @@ def test_a_machine_without_the_runs_files_goes_on_with_it(whole, folder):
     assert not (folder / "elsewhere" / "moved").exists()
 
 
+@pytest.mark.parametrize(
+    "how",
+    [["second-opinion", "--epochs", "2", "--alpha", "0"], ["kernel-ridge"], ["ridge"]],
+    ids=lambda how: how[0],
+)
+def test_processes_ask_one_judge_and_solve_together(folder, monkeypatch, how):
+    call = ["tiny.npz", "--method", *how, "--noise", "mislabel:0.3", "--set", "model.hidden=16"]
+    call += ["--device", "cpu"]
+    launch(*two("-m", "balancemix", "train", *call, "--out", f"two-{how[0]}"), cwd=folder)
+    monkeypatch.chdir(folder)
+    assert cli.main(["train", *call, "--out", f"one-{how[0]}"]) == 0
+    both, one = Run(folder / f"two-{how[0]}"), Run(folder / f"one-{how[0]}")
+    torch.testing.assert_close(both.table.target, one.table.target, atol=2e-3, rtol=0)
+    torch.testing.assert_close(both.confidence, one.confidence, atol=2e-3, rtol=0)
+    assert both.metrics["last"] == pytest.approx(one.metrics["last"], abs=0.5)
+    for name, weight in one.load_model().items():
+        torch.testing.assert_close(both.load_model()[name], weight, atol=2e-3, rtol=1e-3)
+
+
 def in_namespace(name: str, *command: str) -> list[str]:
     return ["ip", "netns", "exec", name, *command]
 

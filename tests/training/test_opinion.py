@@ -81,11 +81,15 @@ def test_a_run_keeps_the_opinion_by_which_it_was_trained(tmp_path, asked):
     assert len(asked) == 1
 
 
+JUDGED = ["--method", "balancemix", "--set", "method.start_from=judge"]
+
+
+@pytest.mark.parametrize("more", [[], JUDGED, ["--set", "method.form=trained"]])
 @pytest.mark.parametrize("harm", ["none", "delete", "damage", "empty"])
-def test_a_resumed_run_ends_with_the_same_bits(tmp_path, asked, monkeypatch, capsys, harm):
-    path = write(tmp_path)
+def test_a_resumed_run_ends_with_the_same_bits(tmp_path, asked, monkeypatch, capsys, harm, more):
+    path, how = write(tmp_path), [*TRAIN, *more]
     whole, cut = tmp_path / "whole", tmp_path / "cut"
-    assert main(["train", str(path), *TRAIN, "--out", str(whole)]) == 0
+    assert main(["train", str(path), *how, "--out", str(whole)]) == 0
     saved = Run.save_epoch
 
     def save_then_stop(self, *state):
@@ -94,7 +98,7 @@ def test_a_resumed_run_ends_with_the_same_bits(tmp_path, asked, monkeypatch, cap
 
     with monkeypatch.context() as patch:
         patch.setattr(Run, "save_epoch", save_then_stop)
-        assert main(["train", str(path), *TRAIN, "--out", str(cut)]) == 130
+        assert main(["train", str(path), *how, "--out", str(cut)]) == 130
     file = cut / "judge.npz"
     if harm == "delete":
         file.unlink()
