@@ -30,6 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="page to write (default: report.html in that directory)",
     )
+    parser.add_argument(
+        "--images",
+        type=Path,
+        metavar="FOLDER",
+        help="of the pictures of rows (default: that of the data, or the one its .npz names)",
+    )
     parser.add_argument("--figures", type=Path, metavar="FOLDER", help="also write SVGs and PNGs")
     add_force(parser)
     parser.add_argument("--open", action="store_true", help="open it in a browser")
@@ -57,7 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
         from balancemix.report import run_page
         from balancemix.report.summary import Summary
 
-        page = run_page.make_page(Summary(Run.open(folder)))
+        page = run_page.make_page(Summary(Run.open(folder)), arguments.images)
     write_text(out, page.render())
     run_.outputs.remember(out)
     if arguments.figures is not None:

@@ -1,7 +1,5 @@
 """The demo's page: curves of two methods, and rows with labels that are wrong."""
 
-import base64
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +8,7 @@ from balancemix.data.rows import Rows
 from balancemix.evaluation.scoring import headline
 from balancemix.report.figures.curves import learning
 from balancemix.report.page import Drawing, Page
+from balancemix.report.pictures import data_uri
 from balancemix.report.summary import Summary
 
 
@@ -54,14 +53,5 @@ def _card(rows: Rows, row: int, problems: Mapping[int, str]) -> dict[str, Any]:
     if rows.truth is not None:
         present = [name for k, name in enumerate(rows.classes) if rows.truth[row, k]]
         truth = f"truth: {', '.join(present)}"
-    name, picture = rows.names[row], _data_uri(rows, row)
+    name, picture = rows.names[row], data_uri(rows.picture(row))
     return {"name": name, "picture": picture, "labels": labels, "truth": truth}
-
-
-def _data_uri(rows: Rows, row: int) -> str:
-    """Return a row's picture as a data URI, or "" if it has none."""
-    image, data = rows.picture(row), io.BytesIO()
-    if image is None:
-        return ""
-    image.save(data, format="PNG")
-    return f"data:image/png;base64,{base64.b64encode(data.getvalue()).decode()}"

@@ -1,7 +1,9 @@
 """The page of one run: its plan, labels, curves, classes, mixtures and findings."""
 
 import json
+import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from balancemix.auditing.findings import table_clean
@@ -9,7 +11,9 @@ from balancemix.evaluation.scoring import headline
 from balancemix.labels.classes import NAMES, imbalance
 from balancemix.report.figures import classes, curves, mixtures
 from balancemix.report.figures.frequency import by_frequency
+from balancemix.report.gallery import cards
 from balancemix.report.page import Drawing, Page
+from balancemix.report.pictures import PicturedRows, find_folder
 from balancemix.report.summary import Summary
 
 SIDES = {1: "positive", 0: "negative"}
@@ -36,8 +40,11 @@ QUALITY = {
 Record = dict[str, Any]  # a row of a table by its header
 
 
-def make_page(summary: Summary) -> Page:
-    """Draw the figures and collect the tables; the text around them is in run.html."""
+def make_page(summary: Summary, images: Path | None = None) -> Page:
+    """Draw the figures and collect the tables; the text around them is in run.html.
+
+    `images` is the folder of the rows' pictures, if they are not where the data says.
+    """
     notable = {k: summary.classes[k] for k in summary.notable_classes()}
     losses = {(k, side): _losses(summary, k, side) for k in notable for side in SIDES}
     rates = summary.noise.get("measured") or summary.noise.get("realised", {})  # older runs
@@ -58,6 +65,7 @@ def make_page(summary: Summary) -> Page:
         "mixtures_used": _mixtures_used(summary),
         "selection": _selection(summary.metrics.get("selection", {})),
         "findings": _findings(summary),
+        "cards": _pictured(summary, images),
     }
     name = summary.plan.data.path.rstrip("/").rsplit("/", 1)[-1]
     drawings = [*_drawings(summary), *losses.values()]
@@ -196,6 +204,22 @@ def _findings(summary: Summary, most: int = 30) -> list[Record]:
             record["truth: given is"] = "an error" if error else "right"
         records.append(record)
     return records
+
+
+def _pictured(summary: Summary, images: Path | None) -> list[Record]:
+    """Show the rows with the worst findings, if any of their pictures is found."""
+    folder = find_folder(summary.run, images)
+    if folder is None:
+        return []
+    shown = cards(PicturedRows(summary.run, folder), summary.findings)
+    missing = sum(not card["picture"] for card in shown)
+    if missing:
+        warnings.warn(
+            f"{folder}: pictures of rows are not there ({missing} of {len(shown)}); pass --images "
+            "and their folder",
+            stacklevel=2,
+        )
+    return shown if missing < len(shown) else []
 
 
 def _file_names(names: list[str]) -> list[str]:

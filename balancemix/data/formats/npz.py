@@ -77,7 +77,9 @@ def read(path: Path, options: ReadOptions) -> Source:
     truth = arrays.get("truth")
     if truth is not None and truth.shape != labels.shape:
         raise InputError(f"{path}: truth is {_shape(truth)}, labels are {_shape(labels)}")
-    folder = _picture_folder(path, arrays, options)
+    if options.images is not None and not os.path.isdir(options.images):
+        raise InputError(f"--images {options.images}: is not a folder; name that of the images")
+    folder = options.images or _picture_folder(path, arrays)
     return Source(
         path=path,
         classes=classes,
@@ -149,12 +151,18 @@ def _root(file: Path, arrays: dict[str, Array]) -> Path | None:
     return None if "\0" in name else Path(os.path.realpath(file.parent), name)
 
 
-def _picture_folder(file: Path, arrays: dict[str, Array], options: ReadOptions) -> Path:
-    """Return the folder of the pictures: as asked for, as stored if it is there, or the file's."""
-    if options.images is not None:
-        if not os.path.isdir(options.images):
-            raise InputError(f"--images {options.images}: is not a folder; name the images' folder")
-        return options.images
+def picture_folder(file: Path) -> Path | None:
+    """Find the folder of the pictures: as stored if it is there, else the file's.
+
+    None if the file cannot be read.
+    """
+    try:
+        return _picture_folder(file, _arrays(file, ("root",)))
+    except InputError:
+        return None
+
+
+def _picture_folder(file: Path, arrays: dict[str, Array]) -> Path:
     root = _root(file, arrays)
     return root if root is not None and os.path.isdir(root) else file.parent
 
