@@ -1,0 +1,96 @@
+"""Paired differences between two methods: intervals over seeds and over test rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import mean, stdev
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+Counts = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float64]
+
+# 97.5 % quantiles of Student's t for 1, 2, … degrees of freedom.
+T975 = (12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The mean of paired differences, its standard error, and its 95 % interval.
+
+    With a single pair, error and interval are NaN.
+    """
+
+    mean: float
+    error: float
+    low: float
+    high: float
+
+
+def over_seeds(ours: Sequence[float], others: Sequence[float]) -> Difference:
+    """Compare scores of the same seeds, with Student's t.
+
+    >>> over_seeds([3.0, 5.0], [1.0, 2.0]).mean
+    2.5
+    """
+    differences = [a - b for a, b in zip(ours, others, strict=True)]
+    if len(differences) < 2:
+        return Difference(differences[0], math.nan, math.nan, math.nan)
+    centre, error = mean(differences), stdev(differences) / len(differences) ** 0.5
+    reach = T975[len(differences) - 2] * error
+    return Difference(centre, error, centre - reach, centre + reach)
+
+
+def over_rows(ours: Sequence[Floats], others: Sequence[Floats]) -> tuple[float, float]:
+    """Return the 95 % interval of the difference, the mean over seeds, of R draws of test rows.
+
+    Each array holds the mAP of one seed in all draws, which must be the same for both sides.
+    """
+    differences = np.mean([a - b for a, b in zip(ours, others, strict=True)], axis=0)
+    low, high = np.percentile(differences, [2.5, 97.5])
+    return float(low), float(high)
+
+
+def draw_rows(rows: int, draws: int, seed: int = 0) -> Counts:
+    """Draw `rows` of as many rows with replacement: how often each row comes in each draw, N×R."""
+    generator = np.random.default_rng(seed)
+    counts = np.empty((rows, draws), dtype=np.int32)
+    for draw in range(draws):
+        counts[:, draw] = np.bincount(generator.integers(0, rows, rows), minlength=rows)
+    return counts
+
+
+def mean_ap(truth: Tensor, logits: Tensor, counts: Counts) -> Floats:
+    """Compute the mAP in percent, as `evaluate` does, of each draw of rows: R numbers.
+
+    A class without positives in a draw is left out of the mean, and so is a truth of −1.
+    """
+    total, classes = np.zeros(counts.shape[1]), np.zeros(counts.shape[1])
+    for scores, labels in zip(logits.T.numpy(), truth.T.numpy(), strict=True):
+        each = _ap(scores, labels, counts)
+        total += np.nan_to_num(each)
+        classes += ~np.isnan(each)
+    return 100 * total / classes
+
+
+def _ap(scores: Floats, labels: Floats, counts: Counts) -> Floats:
+    """Compute a class's average precision in each draw; equal scores are one rank."""
+    order = np.argsort(-scores, kind="stable")
+    order = order[labels[order] >= 0]
+    ranked, present = scores[order], labels[order] == 1
+    ranks = counts[order].cumsum(0, dtype=np.int32)  # rows at or above each place
+    hits = counts[order[present]].cumsum(0, dtype=np.int32)  # positives at or above each positive
+    # A rank ends at the last row of its score, and so do the positives in it.
+    places = np.flatnonzero(present)
+    ends = np.searchsorted(-ranked, -ranked[places], side="right") - 1
+    last = np.searchsorted(places, ends, side="right") - 1
+    drawn = counts[order[present]]
+    precision = hits[last] / np.maximum(ranks[ends], 1)
+    positives = drawn.sum(0)
+    with np.errstate(invalid="ignore"):
+        average: Floats = (drawn * precision).sum(0) / np.where(positives, positives, np.nan)
+    return average
