@@ -163,10 +163,7 @@ def save(figure: Figure, path: Path) -> list[Path]:
     written = []
     for kind, options in KINDS.items():
         file = path.with_name(f"{path.name}.{kind}")
-
-        def write(draft: Path, kind: str = kind, options: dict[str, Any] = options) -> None:
-            figure.savefig(draft, format=kind, dpi=200, metadata=options)
-
+        write = functools.partial(figure.savefig, format=kind, dpi=200, metadata=options)
         with style(**{"svg.hashsalt": path.name}):
             write_whole(file, write)
         written.append(file)
