@@ -9,7 +9,7 @@ literal mixture calls every label noisy. Here every such label is clean, and `Mi
 why.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal
@@ -170,10 +170,9 @@ def fit_losses(
     fit: Fit = "raw",
     min_labels: int = 10,
     separation: float = 0.0,
-    classes: Sequence[str] | None = None,
 ) -> Mixtures:
     """Fit the mixtures to N×K losses of any kind, ≥ 0; see `fit_mixtures`."""
-    _check(given, losses, classes)
+    _check(given, losses)
     points = _points(given, losses, lambda _, chunk: chunk)
     return _fit_groups(points, fit, min_labels, separation)
 
@@ -247,7 +246,7 @@ def _fit_points(
     return torch.where(broken[:, None, None], torch.stack(parts, 1), fitted), guard
 
 
-def _check(given: Tensor, losses: Tensor, classes: Sequence[str] | None) -> None:
+def _check(given: Tensor, losses: Tensor) -> None:
     if losses.shape != given.shape or losses.ndim != 2:
         shapes = f"{tuple(given.shape)} and {tuple(losses.shape)}"
         raise ValueError(f"given and losses must both be N×K, not {shapes}")
@@ -257,6 +256,6 @@ def _check(given: Tensor, losses: Tensor, classes: Sequence[str] | None) -> None
     least, most = losses.aminmax()
     if not bool((least >= 0) & (most < torch.inf)):  # also if there is a NaN
         wrong = ~(torch.isfinite(losses) & (losses >= 0))
-        row, column = (int(i) for i in wrong.nonzero()[0])
-        name, bad = column if classes is None else classes[column], float(losses[row, column])
-        raise ValueError(f"loss of row {row}, class {name} must be finite and ≥ 0, not {bad}")
+        row, k = (int(i) for i in wrong.nonzero()[0])
+        bad = float(losses[row, k])
+        raise ValueError(f"loss of row {row}, class {k} must be finite and ≥ 0, not {bad}")
