@@ -1,0 +1,200 @@
+"""Measure the judge: `python benchmarks/judge.py [scale] [folds] [unknown] [agreement] [rates]`.
+
+scale: time and memory by the number of rows, 512 features, 100 classes, two threads. Each case runs
+in a process of its own, to have its peak memory.
+folds: against five-fold cross-validation of the default head, 5,000 rows of 80 classes: the usual
+way to predict rows that a model has not seen.
+unknown: the same rows with half of the labels unknown, so that every class has its own rows.
+agreement: landmarks against all pairs, on all rows of birds (../shared, else skipped).
+rates: modelled against true rates of errors, on COCO and captions (../shared, else skipped).
+The first three have random features with classes that depend on some of them.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from photos import report
+from torch import Tensor
+
+from balancemix.data import FeatureRows
+from balancemix.judge import Opinion, basis, judge
+from balancemix.judge.ridge import Ridge
+from balancemix.labels import noise
+from balancemix.methods import Mixup
+from balancemix.plan.plan import Plan
+from balancemix.training.fit import fit
+from balancemix.training.models import make_model
+
+ROWS = (1_000, 10_000, 100_000, 1_000_000)
+MINUTES, BYTES = 15, 6e9  # of the largest case; its features and labels take 1.1 GB
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def main(names: list[str]) -> None:
+    """Measure what is named, or all of it."""
+    torch.set_num_threads(2)
+    for name in names or CASES:
+        CASES[name]()
+
+
+def make(rows: int, features: int, classes: int) -> tuple[Tensor, Tensor]:
+    """Draw features, and labels of which one in ten is wrong; float16, so that a million fit."""
+    generator = torch.Generator().manual_seed(0)
+    directions = torch.randn(features, classes, generator=generator) / features**0.5
+    x = torch.empty(rows, features, dtype=torch.float16)
+    given = torch.empty(rows, classes, dtype=torch.int8)
+    for part, labels in zip(torch.split(x, 10_000), torch.split(given, 10_000), strict=True):
+        drawn = torch.randn(len(part), features, generator=generator)
+        present = drawn @ directions > 1.5
+        flipped = torch.rand(present.shape, generator=generator) < 0.01
+        part.copy_(drawn)
+        labels.copy_(present ^ flipped)
+    return x, given
+
+
+def scale() -> None:
+    """Report seconds and bytes by the number of rows."""
+    for rows in ROWS:
+        code = f"import judge; judge.one({rows})"
+        output = subprocess.run(
+            [sys.executable, "-c", code], cwd=Path(__file__).parent, text=True, check=True,
+            stdout=subprocess.PIPE,
+        ).stdout  # fmt: skip
+        facts = json.loads(output.splitlines()[-1])
+        large = rows == ROWS[-1]
+        report("judge", f"{rows}x100, 512 features, {facts['landmarks']} landmarks, minutes",
+               facts["seconds"] / 60, f"<= {MINUTES}" if large else "",
+               bytes_more_than_data=facts["bytes"])  # fmt: skip
+
+
+def one(rows: int) -> None:
+    """Judge a number of rows, and print what it took."""
+    torch.set_num_threads(2)
+    x, given = make(rows, 512, 100)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    start = time.perf_counter()
+    ridge = Ridge.of(x)
+    judge(given, ridge)
+    facts = {
+        "seconds": time.perf_counter() - start,
+        "bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before,
+        "landmarks": len(ridge.basis.landmarks),
+    }
+    print(json.dumps(facts))
+
+
+def folds() -> None:
+    """Report how many times longer five-fold cross-validation of the head takes."""
+    x, given = make(5000, 1280, 80)
+    start = time.perf_counter()
+    judge(given, x.float())
+    judged = time.perf_counter() - start
+    rows = FeatureRows(x.float(), given.to(torch.uint8), [str(k) for k in range(80)])
+    plan = Plan(method=Mixup())
+    plan.train.device = "cpu"
+    start = time.perf_counter()
+    for fold in range(5):
+        held = torch.arange(5000) % 5 == fold
+        seen, kept = rows.subset((~held).nonzero()[:, 0]), rows.subset(held.nonzero()[:, 0])
+        fit(lambda seen=seen: make_model(plan, seen, pretrained=False), seen, kept, plan)
+    crossed = time.perf_counter() - start
+    report("judge", "five-fold cross-validation of the head against the judge, 5000x80",
+           crossed / judged, ">= 10", judge_seconds=judged, folds_seconds=crossed)  # fmt: skip
+
+
+def unknown() -> None:
+    """Report what half of the labels unknown cost."""
+    x, given = make(5000, 1280, 80)
+    start = time.perf_counter()
+    judge(given, x.float())
+    known = time.perf_counter() - start
+    hidden = torch.rand(given.shape, generator=torch.Generator().manual_seed(1)) < 0.5
+    start = time.perf_counter()
+    judge(given.masked_fill(hidden, -1), x.float())
+    taken = time.perf_counter() - start
+    report("judge", "half of the labels unknown against none, 5000x80", taken / known,
+           seconds=taken)  # fmt: skip
+
+
+def agreement() -> None:
+    """Report how far landmarks agree with all pairs."""
+    path = SHARED / "real-noise" / "birds.npz"
+    if not path.exists():
+        print(f"agreement: skipped, {path} is not there", file=sys.stderr)
+        return
+    with np.load(path) as file:
+        x, given, truth = (torch.from_numpy(file[n]) for n in ("features", "labels", "truth"))
+    basis.EXACT = len(x)
+    exact = judge(given, x)
+    wrong = given != truth
+    near = judge(given, x, landmarks=basis.LANDMARKS)
+    flagged, also = _flagged(exact, given), _flagged(near, given)
+    case = f"birds, {len(x)} rows, {basis.LANDMARKS} landmarks against all pairs"
+    overlap = float((flagged & also).sum() / (flagged | also).sum())
+    report("judge", f"{case}: Jaccard of flagged labels", overlap, ">= 0.95")
+    ranks = [_ranks(scores) for scores in (exact.score, near.score)]
+    order = (ranks[0] * ranks[1]).mean(0)
+    report("judge", f"{case}: Spearman of scores, least class", float(order.min()), ">= 0.99")
+    gap = abs(_ap(exact, given, wrong) - _ap(near, given, wrong))
+    report("judge", f"{case}: AP of findings, difference in points", gap, "<= 0.5",
+           exact=_ap(exact, given, wrong))  # fmt: skip
+
+
+def rates() -> None:
+    """Report modelled and true shares of wrong and missing labels."""
+    cases = [("coco160-features", text) for text in
+             ("none", "mislabel:0.2", "mislabel:0.4", "flip:0.2", "single")]  # fmt: skip
+    factored: dict[str, Ridge] = {}
+    for name, text in [*cases, ("real-noise/coco-captions", "real"), ("real-noise/birds", "real")]:
+        path = SHARED / f"{name}.npz"
+        if not path.exists():
+            print(f"rates: skipped, {path} is not there", file=sys.stderr)
+            continue
+        with np.load(path) as file:
+            train = torch.from_numpy(file["split"] == "train")
+            x, given = (torch.from_numpy(file[n])[train] for n in ("features", "labels"))
+            truth = torch.from_numpy(file["truth"])[train] if "truth" in file else given
+        if text != "real":
+            given = noise.parse(text).apply(truth.to(torch.uint8), 0)
+        if name not in factored:
+            factored[name] = Ridge.of(x)
+        opinion = judge(given, factored[name])
+        present, positive = truth > 0, given > 0
+        wrong = float((opinion.rho0 * (~present).sum(0)).sum() / positive.sum())
+        missing = float((opinion.rho1 * present.sum(0)).sum() / present.sum())
+        report("judge", f"{name}, {text}: modelled share of wrong positives", wrong,
+               true=float((positive & ~present).sum() / positive.sum()),
+               modelled_missing=missing,
+               true_missing=float((~positive & present).sum() / present.sum()))  # fmt: skip
+
+
+def _flagged(opinion: Opinion, given: Tensor) -> Tensor:
+    return (opinion.posterior - given).abs() > 0.5
+
+
+def _ranks(scores: Tensor) -> Tensor:
+    """Rank each class's rows; of mean 0 and variance 1."""
+    ranks = scores.argsort(0).argsort(0).double()
+    return (ranks - ranks.mean(0)) / ranks.std(0, correction=0)
+
+
+def _ap(opinion: Opinion, given: Tensor, wrong: Tensor) -> float:
+    """Compute the average precision of doubt for wrong labels, in percent."""
+    order = (opinion.posterior - given).abs().flatten().argsort(descending=True)
+    hits = wrong.flatten()[order].double()
+    precision = hits.cumsum(0) / torch.arange(1, len(hits) + 1)
+    return 100 * float((precision * hits).sum() / hits.sum())
+
+
+CASES = {"scale": scale, "folds": folds, "unknown": unknown, "agreement": agreement, "rates": rates}
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
