@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # the same names, for type checkers
     from balancemix.errors import InputError as InputError
     from balancemix.evaluation.metrics import average_precision as average_precision
     from balancemix.judge.noise_rates import estimate_noise_rates as estimate_noise_rates
+    from balancemix.judge.opinion import Opinion as Opinion
+    from balancemix.judge.ridge import Ridge as Ridge
     from balancemix.labels import noise as noise
     from balancemix.labels.mixtures import clean_probability as clean_probability
     from balancemix.labels.table import LabelTable as LabelTable
@@ -33,9 +35,11 @@ if TYPE_CHECKING:  # the same names, for type checkers
     from balancemix.methods.base import Method as Method
     from balancemix.methods.base import Mixup as Mixup
     from balancemix.methods.base import Request as Request
+    from balancemix.methods.closed_form import KernelRidge as KernelRidge
     from balancemix.methods.mixing import draw_lambda as draw_lambda
     from balancemix.methods.mixing import mix as mix
     from balancemix.methods.sampling import minority_odds as minority_odds
+    from balancemix.methods.second_opinion import SecondOpinion as SecondOpinion
     from balancemix.plan.plan import Plan as Plan
     from balancemix.run import Run as Run
     from balancemix.training.fit import fit as fit
@@ -53,13 +57,17 @@ _HOME = {
     "Findings": "auditing.findings",
     "ImageRows": "data.images",
     "InputError": "errors",
+    "KernelRidge": "methods.closed_form",
     "LabelTable": "labels.table",
     "Method": "methods.base",
     "Mixup": "methods.base",
+    "Opinion": "judge.opinion",
     "Plan": "plan.plan",
     "Request": "methods.base",
+    "Ridge": "judge.ridge",
     "Rows": "data.rows",
     "Run": "run",
+    "SecondOpinion": "methods.second_opinion",
     "Status": "labels.table",
     "View": "data.source",
     "audit": "auditing.findings",
