@@ -33,8 +33,13 @@ class Checkpoints(Directory):
         """Store the state to resume from, and keep the one before; Ctrl-C waits for it."""
 
         def save(path: Path) -> None:
-            with path.open("wb") as out:  # so that a full disk is an OSError
-                torch.save({"version": VERSION, **state}, out)
+            try:
+                with path.open("wb") as out:
+                    torch.save({"version": VERSION, **state}, out)
+            except RuntimeError as error:  # what torch makes of a full disk
+                if isinstance(error.__context__, OSError):
+                    raise error.__context__ from None
+                raise
 
         with interrupts.deferred():
             self._write("checkpoint", save, keep=FILES["previous"])

@@ -101,6 +101,27 @@ def test_tables_without_checksums_are_replaced_only_if_the_bench_made_them(plan,
     assert table.read_text() == "my own"
 
 
+def test_a_bench_that_is_stopped_while_it_writes_tables_knows_them(
+    plan, tmp_path, capsys, monkeypatch
+):
+    call = ["bench", plan, "--out", "out", "--jobs", "1"]
+    remember, left = Outputs._write, [3]
+
+    def stopped(self, entries):
+        left[0] -= 1
+        if not left[0]:
+            raise OSError(28, "No space left on device")
+        remember(self, entries)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Outputs, "_write", stopped)
+        assert main(call) == 2
+    assert len(list((tmp_path / "out" / "tables").glob("*.*"))) > 0
+    with (tmp_path / "plan.toml").open("a") as text:
+        text.write('[[methods]]\nname = "mixup"\n')  # the tables will differ
+    assert main(call) == 0
+
+
 def test_a_table_that_a_person_put_among_the_bench_s_is_not_replaced(plan, tmp_path, capsys):
     call = ["bench", plan, "--out", "out", "--jobs", "1"]
     assert main(call) == 0

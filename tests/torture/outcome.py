@@ -68,7 +68,8 @@ def attempt(read: Callable[[], Any], names: tuple[str, ...] = ()) -> tuple[Any, 
             return None, Outcome(UNTIDY, f"names no file: {_where(error)}")
         return None, Outcome(REFUSED)
     except OSError as error:  # what the system says is one line too, if it names the file
-        if error.strerror and error.filename:
+        name = str(error.filename)
+        if error.strerror and any(each in name for each in names or ("/",)):
             return None, Outcome(REFUSED)
         return None, Outcome(TRACEBACK, f"{type(error).__name__} at {_where(error)}")
     except BaseException as error:

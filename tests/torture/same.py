@@ -25,7 +25,7 @@ def without_times(tree: Any) -> Any:
 def arrays_of(path: Path) -> dict[str, Any]:
     """Read the arrays of an .npz."""
     with np.load(path, allow_pickle=False) as arrays:
-        return dict(arrays)
+        return {name: array for name, array in arrays.items() if name != "root"}  # where it is
 
 
 def run_content(run: Path) -> dict[str, Any]:
