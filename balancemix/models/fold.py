@@ -70,14 +70,9 @@ class SamePaddingConv(nn.Conv2d):
     """
 
     def __init__(self, origin: nn.Conv2d) -> None:
-        size, groups = origin.kernel_size[0], origin.groups
-        channels = origin.in_channels, origin.out_channels
-        how: dict[str, Any] = {
-            "groups": groups,
-            "bias": False,
-            "device": "meta",
-        }  # no weights drawn
-        super().__init__(*channels, size + 1, 2, size // 2, **how)
+        size, channels = origin.kernel_size[0], (origin.in_channels, origin.out_channels)
+        with torch.device("meta"):  # no weights are drawn
+            super().__init__(*channels, size + 1, 2, size // 2, groups=origin.groups, bias=False)
         weight = pad(origin.weight.detach(), (1, 0, 1, 0))
         self.weight = nn.Parameter(weight.contiguous(memory_format=torch.channels_last))
         self.bias, self.origin = origin.bias, origin
