@@ -42,15 +42,9 @@ class Page:
 
     def render(self) -> str:
         """Write the page as HTML that needs no other file."""
-        return (
-            environment()
-            .get_template(f"{self.kind}.html")
-            .render(
-                self.facts,
-                title=self.title,
-                drawings={drawing.name: drawing for drawing in self.drawings},
-            )
-        )
+        template = environment().get_template(f"{self.kind}.html")
+        drawings = {drawing.name: drawing for drawing in self.drawings}
+        return template.render(self.facts, title=self.title, drawings=drawings)
 
     def save_figures(self, folder: Path, *, force: bool = False) -> None:
         """Write each figure as SVG and PNG; those that a person changed only with `force`."""
