@@ -112,9 +112,7 @@ class TrainPlan:
     def __post_init__(self) -> None:
         _check_names(self, "device")
         _check_least(self, 1, "epochs", "batch_size", "accumulate")
-        for name in ("lr", "clip", "weight_decay", "momentum"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must not be negative, it is {getattr(self, name)}")
+        _check_least(self, 0, "lr", "clip", "weight_decay", "momentum")
         _check_shares(self, "ema")
 
 

@@ -32,7 +32,7 @@ def test_every_method_can_be_named_and_its_defaults_are_written_out(name):
         ({"train": {"epochs": True}}, "train.epochs must be a whole number, it is True"),
         ({"train": {"epochs": 0}}, "train: epochs must be at least 1, it is 0"),
         ({"train": {"ema": 1.0}}, "train: ema must be in [0, 1), it is 1.0"),
-        ({"train": {"lr": -1}}, "train: lr must not be negative"),
+        ({"train": {"lr": -1}}, "train: lr must be at least 0, it is -1"),
         ({"train": {"optimizer": "sdg"}}, "train.optimizer is 'sdg'; did you mean 'sgd'?"),
         ({"train": 3}, "train is a section, not the value 3"),
         ({"method": "bce"}, "method must be a section with a name"),
