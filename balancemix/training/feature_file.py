@@ -5,8 +5,7 @@ facts      N×3: each file's size, and the dates of its content and of any chang
 checksums  N: of the files' bytes
 features   N×D float16
 
-An image is the same as long as the facts are; where they differ, the bytes decide. There are no
-labels in it.
+There are no labels in it.
 """
 
 from __future__ import annotations
@@ -18,116 +17,24 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from balancemix import interrupts
-from balancemix.data.fingerprint import checksum, file_facts
 from balancemix.data.formats.mapped import read_stored, write_stored
-from balancemix.data.images import ImageRows
 from balancemix.errors import InputError
 from balancemix.files import locked
+from balancemix.training.known_features import COLUMNS, NOTHING, Known, Wanted
 from balancemix.training.partial import PartialArray, remove, rows_done
 
 Array = npt.NDArray[Any]
 
-COLUMNS = {"images": "S", "facts": "i", "checksums": "u", "features": "f"}  # NumPy's kinds
 MADE = "balancemix_features"  # the first array, by which the file is known as ours
 HEAD = 30  # bytes of an archive before the name of its first array
 LOOK = 0.5  # seconds between tries while another process makes the features
-BLOCK = 1024  # rows checked at once
-
-
-@dataclass(frozen=True)
-class Known:
-    """Rows of a file, as its columns."""
-
-    images: Array
-    facts: Array
-    checksums: Array
-    features: Array
-
-    @classmethod
-    def of(cls, columns: Any) -> Self:
-        """Take the columns from arrays by name, or from an array of records."""
-        return cls(**{name: columns[name] for name in COLUMNS})
-
-    def __len__(self) -> int:
-        return len(self.images)
-
-    def take(self, index: Array) -> Known:
-        """Copy the rows at `index`."""
-        return Known.of({name: getattr(self, name)[index] for name in COLUMNS})
-
-    def joined(self, more: Known) -> Known:
-        """Add more rows; none of these if their features have another width."""
-        if self.features.shape[1] != more.features.shape[1]:
-            return more
-        pairs = {name: (getattr(self, name), getattr(more, name)) for name in COLUMNS}
-        return Known.of({name: np.concatenate(pair) for name, pair in pairs.items()})
-
-    def check(self) -> None:
-        """Refuse columns that do not belong together, and features that are not finite."""
-        if any(getattr(self, name).dtype.kind != kind for name, kind in COLUMNS.items()):
-            raise ValueError("its arrays have other types")
-        count, width = self.images.size, self.features.shape[-1]
-        shapes = [(count,), (count, 3), (count,), (count, width)]
-        if [getattr(self, name).shape for name in COLUMNS] != shapes:
-            raise ValueError("its arrays do not belong together")
-        for start in range(0, count, BLOCK):
-            if not np.isfinite(self.features[start : start + BLOCK]).all():
-                raise ValueError("it holds NaN or infinity")
-
-
-NOTHING = Known.of(np.empty(0, [("images", "S1"), ("facts", "<i8", 3), ("checksums", "<u8"),
-                                ("features", "<f2", 0)]))  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """The image files of rows: their names below the folder, paths and facts."""
-
-    images: list[bytes]
-    paths: list[Path]
-    facts: Array
-
-    @classmethod
-    def of(cls, rows: ImageRows) -> Self:
-        """Look at the files of rows."""
-        root = os.path.abspath(rows.folder or ".")
-        below = (os.path.relpath(path, root).replace(os.sep, "/") for path in rows.paths)
-        names = [name.encode("utf-8", "surrogateescape") for name in below]
-        return cls(names, rows.paths, file_facts(rows.paths))
-
-    def places(self, known: Known, *, read: bool) -> Array:
-        """Find the place of each file's row, or −1; files with other facts are `read` or new."""
-        at = {name: i for i, name in enumerate(known.images.tolist())}
-        place = np.array([at.get(name, -1) for name in self.images], np.int64)
-        named = np.flatnonzero(place >= 0)
-        changed = (known.facts[place[named]] != self.facts[named]).any(1)
-        for i in named[changed]:
-            if not (read and known.checksums[place[i]] == checksum(self.paths[i]) > 0):
-                place[i] = -1
-        return place
-
-    def records(self, index: Array, features: Array) -> Array:
-        """Join what is known of some files and the features that were just made of them.
-
-        The checksum of a file that changed meanwhile is 0, which no file has.
-        """
-        width = max(map(len, self.images))
-        kind = [("images", f"S{width}"), ("facts", "<i8", 3), ("checksums", "<u8"),
-                ("features", "<f2", features.shape[1])]  # fmt: skip
-        records = np.empty(len(index), kind)
-        paths = [self.paths[i] for i in index]
-        records["images"], records["facts"] = [self.images[i] for i in index], self.facts[index]
-        records["checksums"], records["features"] = [checksum(path) for path in paths], features
-        records["checksums"][(file_facts(paths) != records["facts"]).any(1)] = 0
-        return records
 
 
 class FeatureFile:
@@ -145,7 +52,7 @@ class FeatureFile:
 
     def read(self) -> Known:
         """Read the rows; none if the file is missing, damaged or made with something else."""
-        if self.path is None or not self.path.exists():
+        if self.path is None or not os.path.exists(self.path):  # Path's refuses some names
             return NOTHING
         try:
             check_ours(self.path)
@@ -170,7 +77,9 @@ class FeatureFile:
         with ExitStack() as stack:
             if self.path is not None and self.stores:
                 try:
-                    self.path.parent.mkdir(exist_ok=True)
+                    if not os.path.exists(self.path.parent):
+                        self.path.parent.mkdir(exist_ok=True)
+                        stack.callback(_remove_empty, self.path.parent)
                     while not _lock(self.path.parent, stack):
                         warnings.warn(
                             f"{self.path}: waits for the process that makes it", stacklevel=2
@@ -254,7 +163,6 @@ class FeatureFile:
         if self.path is not None:
             with suppress(OSError):
                 remove(_partial(self.path))
-                self.path.parent.rmdir()  # if it is empty
 
 
 def path_beside(
@@ -277,7 +185,7 @@ def check_ours(path: Path) -> None:
         f"{path}: is in the place of image features and was not written by balancemix; "
         "rename or move it"
     )
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise refusal
     name = f"{MADE}.npy".encode()
     with path.open("rb") as file:
@@ -288,6 +196,11 @@ def check_ours(path: Path) -> None:
 
 def _partial(path: Path) -> Path:
     return path.with_name(f".{path.name}.npy")
+
+
+def _remove_empty(folder: Path) -> None:
+    with suppress(OSError):  # it holds something, or is gone
+        folder.rmdir()
 
 
 def _lock(folder: Path, stack: ExitStack) -> bool:

@@ -30,7 +30,8 @@ from balancemix.progress import Progress
 from balancemix.progress import progress as bar
 from balancemix.training.devices import best_device
 from balancemix.training.embed import ImageViews, forward, loader, prepared
-from balancemix.training.feature_file import FeatureFile, Known, Wanted
+from balancemix.training.feature_file import FeatureFile
+from balancemix.training.known_features import Known, Wanted
 
 Array = npt.NDArray[Any]
 

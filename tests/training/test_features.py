@@ -22,9 +22,10 @@ from balancemix.models.backbones import normalisation
 from balancemix.models.classifier import build_embedder
 from balancemix.plan.plan import Plan
 from balancemix.progress import Silent
-from balancemix.training import embed, feature_file, features
+from balancemix.training import embed, feature_file, features, known_features
 from balancemix.training.experiment import load_rows
 from balancemix.training.features import features_of
+from balancemix.training.known_features import Known
 from balancemix.training.partial import PartialArray
 from tests.conftest import ROOT
 
@@ -181,7 +182,7 @@ def test_another_date_alone_changes_nothing_and_is_remembered(photos, made, monk
         path.touch()
     monkeypatch.setattr(features, "_backbone", None)
     assert torch.equal(features_of(rows_of(photos), plan_of(photos)), made)
-    monkeypatch.setattr(feature_file, "checksum", None)
+    monkeypatch.setattr(known_features, "checksum", None)
     assert torch.equal(features_of(rows_of(photos), plan_of(photos)), made)
 
 
@@ -248,7 +249,7 @@ def test_size_backbone_and_weights_have_files_of_their_own(photos, made):
 
 def test_other_weights_under_the_same_name_make_new_features(photos, made, monkeypatch, seen):
     about = json.loads(str(arrays(stored(photos))["balancemix_features"]))
-    known = feature_file.Known.of(arrays(stored(photos)))
+    known = Known.of(arrays(stored(photos)))
     feature_file.FeatureFile(photos, {**about, "weights": "of last year"}).write(known)
     assert torch.equal(features_of(rows_of(photos), plan_of(photos)), made)
     assert len(seen) == 28
@@ -260,7 +261,7 @@ def test_features_of_another_width_are_made_again(photos, made):
     found["features"] = found["features"][:, :5]
     found["facts"][0] = 0
     found["checksums"][0] = 0
-    feature_file.FeatureFile(photos, about).write(feature_file.Known.of(found))
+    feature_file.FeatureFile(photos, about).write(Known.of(found))
     assert torch.equal(features_of(rows_of(photos), plan_of(photos)), made)
 
 
@@ -286,7 +287,7 @@ def test_a_damaged_file_is_told_and_made_again(photos, made, damage):
             found["features"][3, 2] = np.nan
         else:
             found["facts"] = found["facts"][:-1]
-        feature_file.FeatureFile(photos, about).write(feature_file.Known.of(found))
+        feature_file.FeatureFile(photos, about).write(Known.of(found))
     with pytest.warns(UserWarning, match=r"features-.*\.npz: is damaged \(.*\); made again"):
         again = features_of(rows_of(photos), plan_of(photos))
     assert torch.equal(again, made)
@@ -345,6 +346,12 @@ def test_where_nothing_can_be_stored_it_computes(photos, made):
     with pytest.warns(UserWarning, match=NOT_KEPT):
         assert torch.equal(features_of(rows_of(photos), plan_of(photos)), made)
     assert folder.read_text() == "a file in the place of the folder"
+
+
+def test_a_folder_with_a_name_that_is_too_long_for_two(photos, made):
+    long = photos.rename(photos.with_name("p" * 250))
+    with pytest.warns(UserWarning, match=NOT_KEPT):
+        assert torch.equal(features_of(rows_of(long), plan_of(long)), made)
 
 
 @pytest.mark.parametrize("after", [0, 12])
@@ -514,6 +521,7 @@ def test_an_unreadable_image_gets_a_sentence(photos):
     (photos / "images" / "3.png").unlink()
     with pytest.raises(InputError, match=r"3\.png: cannot be read as an image"):
         features_of(rows, plan_of(photos))
+    assert not stored(photos).parent.exists()
 
 
 def test_names_that_are_not_utf_8(tmp_path):
