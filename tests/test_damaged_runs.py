@@ -83,6 +83,10 @@ def test_an_array_of_another_kind_is_refused(unchecked, capsys, name, damage):
         ("log.jsonl", {"mAP": "x"}),
         ("log.jsonl", {"mAP": 1.0, "selection": {"clean_recall": "x"}}),
         ("log.jsonl", {"mAP": 1.0, "loss": [1]}),
+        ("log.jsonl", {"mAP": 1.0, "penalty": {"x": 1}}),
+        ("log.jsonl", {"mAP": 1.0, "penalty": 1, "leave_one_out": 3}),
+        ("log.jsonl", {"mAP": 1.0, "penalty": 1, "leave_one_out": {"x": 1.0}}),
+        ("log.jsonl", {"mAP": 1.0, "penalty": 1, "leave_one_out": {"-1": 1.0}}),
         ("log.jsonl", None),
     ],
 )

@@ -14,6 +14,8 @@ def check_log(lines: Iterable[Mapping[str, Any]]) -> None:
         _check_numbers(line)
         if not _is_number(line.get("mAP")):
             raise ValueError("a line has no mAP")
+        if not _is_number(line.get("penalty", 0)) or not _are_penalties(line.get("leave_one_out")):
+            raise ValueError("its penalty is not a number")
 
 
 def check_metrics(metrics: Mapping[str, Any]) -> None:
@@ -59,6 +61,16 @@ def _check_numbers(content: Mapping[str, Any]) -> None:
         numbers = (each for key, each in inner.items() if key not in _COUNTERS)
         if not all(map(_is_number, numbers)):
             raise ValueError(f"its {name} is not a number")
+
+
+def _are_penalties(errors: object) -> bool:
+    """Tell whether errors are listed by penalty, or not at all."""
+    if not isinstance(errors, Mapping):
+        return errors is None
+    try:
+        return all(0 < float(penalty) < math.inf for penalty in errors)
+    except ValueError:
+        return False
 
 
 def _is_number(value: object) -> bool:

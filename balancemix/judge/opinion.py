@@ -61,21 +61,30 @@ class Opinion:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Opinion:
-        """Read what `arrays` returned."""
-        names = ("score", "confidence", "posterior", "rho0", "rho1", "judged", "penalty")
-        if missing := [name for name in (*names, "grid", "errors") if name not in arrays]:
-            raise InputError(f"it holds no {missing[0]}")
-        read = {name: torch.as_tensor(np.asarray(arrays[name])) for name in arrays}
-        score, confidence, posterior = (
-            read[name].float() for name in ("score", "confidence", "posterior")
-        )
-        rho0, rho1, judged = read["rho0"], read["rho1"], read["judged"].bool()
-        penalty = Penalty(float(read["penalty"]), read["grid"].tolist(), read["errors"].tolist())
-        shapes = {matrix.shape for matrix in (score, confidence, posterior)}
-        wide = {(len(rho0),), (len(rho1),), (len(judged),), score.shape[1:]}
-        if len(shapes) > 1 or len(wide) > 1:
+        """Read what `arrays` returned; an InputError says what is wrong with it."""
+        matrices, vectors = ("score", "confidence", "posterior"), ("rho0", "rho1", "judged")
+        read = {name: _numbers(arrays, name) for name in (*matrices, *vectors)}
+        penalty, grid, errors = (_numbers(arrays, name) for name in ("penalty", "grid", "errors"))
+        shape = read["score"].shape
+        fits = all(read[name].shape == shape for name in matrices)
+        fits &= all(read[name].shape == shape[1:] for name in vectors)
+        if len(shape) != 2 or not fits or penalty.numel() != 1 or grid.shape != errors.shape:
             raise InputError("its arrays do not fit each other")
-        return cls(score, confidence, posterior, rho0, rho1, judged, penalty)
+        for name in ("confidence", "posterior"):
+            if not bool(((read[name] >= 0) & (read[name] <= 1)).all()):  # nor NaN
+                raise InputError(f"its {name} is not between 0 and 1")
+        read |= {name: read[name].float() for name in matrices}
+        read["judged"] = read["judged"].bool()
+        return cls(**read, penalty=Penalty(float(penalty), grid.tolist(), errors.tolist()))
+
+
+def _numbers(arrays: Mapping[str, Any], name: str) -> Tensor:
+    if name not in arrays:
+        raise InputError(f"it holds no {name}")
+    array = np.asarray(arrays[name])
+    if array.dtype.kind not in "fb" or not array.dtype.isnative:
+        raise InputError(f"its {name} holds no numbers")
+    return torch.as_tensor(array)
 
 
 def judge(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import warnings
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ def informed(plan: Plan, train: Rows, run: Run | None = None) -> Plan:
     if not plan.method.needs_opinion:
         return plan
     processes.start(cpu=plan.train.device == "cpu")
-    content = _stored(run) if run is not None else None
+    content = _stored(run, train) if run is not None else None
     ridge = None
     if content is None or isinstance(train, FeatureRows):
         ridge = make_ridge(plan, train)
@@ -53,18 +54,18 @@ def make_ridge(plan: Plan, rows: Rows) -> Ridge:
     return Ridge.of(features, kernel=kernel, groups=rows.groups, seed=plan.seed, device=device)
 
 
-def _stored(run: Run) -> bytes | None:
-    """Read the opinion that a run stored, and send it to all processes."""
-    content = None
+def _stored(run: Run, train: Rows) -> bytes | None:
+    """Read the opinion that a run stored of these rows, and send it to all processes."""
+    opinion = None
     if processes.rank() == 0:
-        try:
+        with suppress(DamagedFile):
             opinion = run.opinion
-        except DamagedFile:
+        if opinion is not None and opinion.score.shape != train.given.shape:
+            opinion = None
+        if opinion is None and run.has("judge"):
             path = run.path_of("judge")
             warnings.warn(f"{path}: is damaged; the judge is asked again", stacklevel=3)
-            opinion = None
-        content = None if opinion is None else _packed(opinion.arrays())
-    return processes.broadcast(content)
+    return processes.broadcast(None if opinion is None else _packed(opinion.arrays()))
 
 
 def _packed(arrays: dict[str, Any]) -> bytes:

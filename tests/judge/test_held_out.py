@@ -2,6 +2,7 @@
 
 import copy
 import math
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -166,7 +167,14 @@ def test_a_pilot_s_batches_are_counted():
 
     data, plan, show = rows(), small(), Count()
     wanted = pilot.steps(data, plan) + 4 * math.ceil(len(data) / 32)
-    trial(plan, data).fit(progress=show)
+    totals = []
+
+    def bar(what, total):
+        totals.append(total)
+        return nullcontext(show)
+
+    trial(plan, data).fit(bar=bar)
+    assert totals == [wanted]
     assert show.steps == wanted > 4 * math.ceil(len(data) / 32)
     assert pilot.steps(data, small(epsilon=0.9, trust_positives=False)) == 0
 

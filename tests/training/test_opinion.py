@@ -4,9 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from balancemix.cli import main
+from balancemix.errors import InputError
 from balancemix.judge import opinion as judging
+from balancemix.judge.opinion import Opinion
 from balancemix.plan.plan import Plan
 from balancemix.progress import silence
 from balancemix.run import Run
@@ -14,6 +17,7 @@ from balancemix.training import opinion as asking
 from balancemix.training.experiment import load_experiment, train_plan
 from balancemix.training.opinion import informed
 from tests.conftest import tiny_arrays
+from tests.methods.settings import draw_opinion
 
 FEW = {name: array for name, array in tiny_arrays().items() if name != "classes"}
 FEW["split"] = np.array(["train"] * 114 + ["test"] * 6)
@@ -85,7 +89,7 @@ JUDGED = ["--method", "balancemix", "--set", "method.start_from=judge"]
 
 
 @pytest.mark.parametrize("more", [[], JUDGED, ["--set", "method.form=trained"]])
-@pytest.mark.parametrize("harm", ["none", "delete", "damage", "empty"])
+@pytest.mark.parametrize("harm", ["none", "delete", "damage", "empty", "of other rows"])
 def test_a_resumed_run_ends_with_the_same_bits(tmp_path, asked, monkeypatch, capsys, harm, more):
     path, how = write(tmp_path), [*TRAIN, *more]
     whole, cut = tmp_path / "whole", tmp_path / "cut"
@@ -106,12 +110,38 @@ def test_a_resumed_run_ends_with_the_same_bits(tmp_path, asked, monkeypatch, cap
         file.write_bytes(file.read_bytes()[:-7] + b"nothing")
     elif harm == "empty":
         Run(cut).write_arrays("judge", {"score": np.zeros((2, 2))})
+    elif harm == "of other rows":
+        Run(cut).write_arrays("judge", draw_opinion(torch.zeros(6, 4)).arrays())
     capsys.readouterr()
     assert main(["train", "--resume", "--out", str(cut)]) == 0
     assert len(asked) == (2 if harm == "none" else 3)
-    assert ("judge.npz: is damaged" in capsys.readouterr().err) == (harm in ("damage", "empty"))
+    assert ("judge.npz: is damaged" in capsys.readouterr().err) == (harm not in ("none", "delete"))
     for name in ("label_table.npz", "model.safetensors", "judge.npz"):
         assert (whole / name).read_bytes() == (cut / name).read_bytes(), name
+
+
+DAMAGE = {
+    "missing": lambda array: None,
+    "text": lambda array: np.full(array.shape, "x"),
+    "complex": lambda array: np.full(array.shape, 1j),
+    "big-endian": lambda array: np.asarray(array).astype(">f4"),
+    "a row short": lambda array: array[:-1] if array.ndim else np.zeros(2),
+    "nan": lambda array: np.full(array.shape, np.nan, np.float16),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("name", ["score", "confidence", "posterior", "rho0", "judged", "penalty"])
+def test_an_opinion_of_other_arrays_is_refused(name, damage):
+    arrays = draw_opinion(torch.zeros(6, 4)).arrays()
+    assert Opinion.from_arrays(arrays).arrays().keys() == arrays.keys()
+    changed = DAMAGE[damage](arrays.pop(name))
+    arrays |= {} if changed is None else {name: changed}
+    if damage == "nan" and name not in ("confidence", "posterior"):
+        Opinion.from_arrays(arrays)
+        return
+    with pytest.raises(InputError, match=r"^its? "):
+        Opinion.from_arrays(arrays)
 
 
 def test_a_judge_that_was_asked_is_not_asked_again_after_a_stop(tmp_path, asked, monkeypatch):
