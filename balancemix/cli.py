@@ -9,7 +9,7 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Sequence
-from typing import TextIO
+from typing import Any
 
 from balancemix import __version__, interrupts
 from balancemix.commands import COMMANDS
@@ -125,12 +125,7 @@ def _close_output() -> None:
 
 
 def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
+    message: Warning | str, category: type[Warning], *place: Any, **more: Any
 ) -> None:
     # Ours are for the person at the terminal, once; those of libraries are for their authors.
     if category is UserWarning and os.environ.get("RANK", "0") == "0":
