@@ -1,21 +1,17 @@
 """Pictures of a run's rows: the files that its data names, wherever they are now."""
 
-from __future__ import annotations
-
 import base64
 import io
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from PIL import Image
 
 from balancemix.data import images
 from balancemix.data.formats import npz
 from balancemix.data.rows import Rows
 from balancemix.errors import InputError
 from balancemix.run import Run
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 SIDE = 320  # pixels of a picture on a page
 
@@ -27,7 +23,7 @@ class PicturedRows(Rows):
         super().__init__(run.table.given > 0, run.classes, run.names, run.truth)
         self.folder = folder
 
-    def picture(self, i: int) -> Image | None:
+    def picture(self, i: int) -> Image.Image | None:
         """Decode the picture of row i, if it is in the folder."""
         path = images.find(self.folder, self.names[i])
         # A run may come from anybody: its names lead nowhere else.
@@ -53,7 +49,7 @@ def find_folder(run: Run, folder: Path | None = None) -> Path | None:
     return npz.picture_folder(data) or data if npz.recognise(data) else data
 
 
-def data_uri(image: Image | None) -> str:
+def data_uri(image: Image.Image | None) -> str:
     """Write a picture as a data URI, at most `SIDE` pixels wide and high; "" for none."""
     if image is None:
         return ""
