@@ -56,6 +56,10 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError(f"--out {out}: is a directory; name the page to write, e.g. report.html")
     run_.check_output(out, force=arguments.force)
     if (folder / "bench.json").is_file():
+        if arguments.images is not None:
+            raise InputError(
+                f"--images: {folder} is a benchmark, the page of which has no pictures"
+            )
         from balancemix.report import bench_page
 
         page = bench_page.make_page(folder)

@@ -84,6 +84,13 @@ def test_images_must_be_a_folder(place, capsys):
     assert "nowhere: is not a folder" in said
 
 
+def test_a_benchmark_has_no_pictures(place, capsys):
+    (place / "run" / "bench.json").write_text("{}")
+    code, said = page(place, capsys, "--images", place / "photos")
+    assert code == 2
+    assert "run is a benchmark, the page of which has no pictures" in said
+
+
 def test_some_are_missing_or_damaged(place, capsys):
     found, _ = page(place, capsys)
     (place / "photos" / found[0][0]).unlink()

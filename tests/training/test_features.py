@@ -370,6 +370,35 @@ def test_a_full_disk_stops_nothing_and_leaves_nothing(photos, made, monkeypatch,
     assert not stored(photos).parent.exists()
 
 
+LIMITED = """
+import resource, sys, warnings
+from pathlib import Path
+import torch
+from balancemix.training.features import features_of
+from tests.training.test_features import plan_of, rows_of
+
+photos = Path(sys.argv[1])
+rows = rows_of(photos)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    found = features_of(rows, plan_of(photos))
+print(len(told), [str(each.message).split(":")[1] for each in told], float(found.double().sum()))
+"""
+
+
+@pytest.mark.parametrize("limit", [0, 300, 4000])
+def test_where_the_system_itself_refuses_to_write(photos, made, limit):
+    pytest.importorskip("resource")
+    shutil.rmtree(stored(photos).parent)
+    call = [sys.executable, "-c", LIMITED, str(photos), str(limit)]
+    done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("1 [' cannot be kept (File too large); the features are made")
+    assert float(done.stdout.split()[-1]) == float(made.double().sum())
+    assert not stored(photos).parent.exists()
+
+
 def test_a_disk_that_is_full_at_the_end_stops_nothing(photos, made, monkeypatch):
     shutil.rmtree(stored(photos).parent)
 
