@@ -109,7 +109,9 @@ def compared(name: str, scored: Scored, lines: Lines) -> Iterator[tuple[tuple[st
         both = [(a, b) for a, b in pair if a is not None and b is not None]
         whole = len(both) == len(seeds)
         low, high = over_rows([a for a, _ in both], [b for _, b in both]) if whole else (None, None)
-        yield place, {**line, **vars(over_seeds(ours, others)), "rows_low": low, "rows_high": high}
+        found = {**vars(over_seeds(ours, others)), "rows_low": low, "rows_high": high}
+        rounded = {key: None if value is None else round(value, 4) for key, value in found.items()}
+        yield place, {**line, **rounded}
 
 
 def pairs(column: list[Job]) -> Iterator[tuple[str, str]]:
