@@ -18,7 +18,8 @@ in each step, of the random rows (`relabel` "online") or of all its rows ("paper
 once an epoch of all rows ("epoch").
 
 Departure: with `start_from` "judge" there is no warm-up. Odds, mixtures and re-labelling start from
-the confidence of a judge (docs/judge.md) that has not learned the labels.
+the confidence of a judge (docs/judge.md) that has not learned the labels; with `judge_only` they
+stay so, and no pass over the data is needed.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ import torch
 from torch import Tensor, nn
 
 from balancemix import interrupts, processes
-from balancemix.errors import InputError
 from balancemix.judge.held_out import LabelErrors, estimate_errors
 from balancemix.judge.opinion import Opinion
 from balancemix.judge.ridge import Ridge
@@ -40,7 +40,7 @@ from balancemix.labels.chunks import chunks
 from balancemix.labels.mixtures import Fit, Mixtures, fit_mixtures
 from balancemix.labels.table import manage, training_labels
 from balancemix.methods.base import Batch, Method, Request, guard_counts, warm_epochs
-from balancemix.methods.checks import require
+from balancemix.methods.checks import check_informed, require
 from balancemix.methods.losses import asl, bce, focal
 from balancemix.methods.mixing import draw_lambda, mix
 from balancemix.methods.sampling import Score, effective_rows, minority_odds
@@ -66,7 +66,7 @@ class BalanceMix(Method):
     blend: mix the weights of the two rows like their labels, rather than use the random row's.
     base_loss: the loss of a label; focal and asl with their usual constants (for Table 5).
     warmup_mix: off, the warm-up is plain BCE, as in the paper's §4.3 (not its Algorithm 1).
-    start_from: "warmup", or "judge" (see `informed_by`).
+    start_from, judge_only: "warmup" or "judge", and whether the model is never asked in its place.
     """
 
     KEEPS = ("warm", "mixtures", "threshold", "trusting", "chosen")
@@ -89,22 +89,22 @@ class BalanceMix(Method):
     warmup_mix: bool = True
     base_loss: Literal["bce", "focal", "asl"] = "bce"
     start_from: Literal["warmup", "judge"] = "warmup"
+    judge_only: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.epsilon != "auto":
             require(0.5, 1, epsilon=self.epsilon)
         require(0, math.inf, warmup=self.warmup or 0, power=self.power, min_labels=self.min_labels)
+        if self.judge_only and not self.needs_opinion:
+            raise ValueError("judge_only needs start_from='judge'")
         self.errors: LabelErrors | None = None  # by which settings were decided
         self.opinion: Opinion | None = None  # to start from
 
     def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
         """Start with uniform odds and every label trusted, or with what the judge says."""
-        if self.needs_opinion and self.opinion is None:
-            raise InputError(
-                "BalanceMix(start_from='judge') has no opinion yet: call "
-                "informed_by(judge(given, features), None) before start"
-            )
+        if self.needs_opinion:
+            check_informed(self.opinion, "BalanceMix(start_from='judge')")
         super().start(given, epochs, seed)
         self.warm = 0 if self.needs_opinion else warm_epochs(self.warmup, epochs)
         self.mixtures: Mixtures | None = None
@@ -120,10 +120,9 @@ class BalanceMix(Method):
         if self.mix and self.minority:
             self.odds = torch.full((len(given),), 1 / len(given), dtype=torch.float64)
         if self.opinion is not None:
-            if self.trust_positives == "auto":
-                errors = estimate_errors(self.table.given, self.opinion.confidence)
-                self.trusting = errors.only_missing
             (plain,) = self.checked((self.opinion.confidence,))
+            if self.trust_positives == "auto":
+                self.trusting = estimate_errors(self.table.given, plain).only_missing
             self._adopt(*self._estimates(plain), plain, plain)
         return self
 
@@ -167,7 +166,8 @@ class BalanceMix(Method):
     @property
     def manages_in_step(self) -> bool:
         """Whether the labels of a batch are decided in its step, by two views."""
-        return self.select and self.relabel in ("online", "paper") and not self.warming
+        in_step = self.select and self.relabel in ("online", "paper")
+        return in_step and not self.warming and not self.judge_only
 
     def request(self) -> Request:
         """Ask for a pass in each epoch: for the odds and, after the warm-up, for the mixtures.
@@ -179,6 +179,8 @@ class BalanceMix(Method):
         Departure: "epoch" is ours, and the default: it costs least and scores as Algorithm 1 does
         (docs/results.md). A plain pass as well would cost half as much again.
         """
+        if self.judge_only:
+            return Request()
         relabels = self.select and self.relabel != "off" and self.epoch + 1 >= self.warm
         if self.relabel == "epoch":
             return Request(passes=(2,) if relabels else (0,))
@@ -245,6 +247,8 @@ class BalanceMix(Method):
 
         Labels are re-labelled by the second matrix, that of views; without one, by the first.
         """
+        if self.judge_only:
+            return super().end_epoch() | (self.table.shares() if self.select else {})
         plain, *rest = self.checked(confidence)
         facts = dict(self.chosen) if self.epoch == 0 else {}
         odds, mixtures = self._estimates(plain)

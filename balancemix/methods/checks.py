@@ -9,7 +9,7 @@ from typing import Literal, get_args, get_origin, get_type_hints
 import torch
 from torch import Tensor
 
-from balancemix.errors import suggest
+from balancemix.errors import InputError, suggest
 
 
 def require(low: float, high: float, **settings: float) -> None:
@@ -36,6 +36,15 @@ def check_choices(settings: object) -> None:
         others = len(options) > 1 and not isinstance(value, str)  # a number, True or None
         if value not in choices and not others:
             raise ValueError(f"{name}={value!r}: {suggest(str(value), choices)}")
+
+
+def check_informed(opinion: object, method: str) -> None:
+    """Refuse to start without the judge's opinion."""
+    if opinion is None:
+        raise InputError(
+            f"{method} has no opinion yet: call informed_by(judge(given, features), None) "
+            "before start"
+        )
 
 
 def check_batch(views: Sequence[Tensor], index: Tensor, rows: int) -> None:

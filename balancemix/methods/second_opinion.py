@@ -37,7 +37,7 @@ from balancemix.judge.opinion import Opinion
 from balancemix.judge.ridge import Ridge
 from balancemix.labels.table import Status
 from balancemix.methods.base import Method
-from balancemix.methods.checks import require
+from balancemix.methods.checks import check_informed, require
 from balancemix.models.kernel import KernelMachine, MeanOfLogOdds
 
 Form = Literal["auto", "trained", "closed", "mean"]
@@ -91,11 +91,8 @@ class SecondOpinion(Method):
     def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
         """Start with the judge's targets and, for the mean, solve for them."""
         opinion, ridge = self.opinion, self.ridge
-        if opinion is None and self._judged:
-            raise InputError(
-                "SecondOpinion has no opinion yet: call informed_by(judge(given, features), None)"
-                " before start"
-            )
+        if self._judged:
+            check_informed(opinion, "SecondOpinion")
         if self.form == "mean" and ridge is None:
             raise InputError(
                 "form='mean' solves for the features as well: call informed_by with their Ridge, "

@@ -8,7 +8,9 @@ import torch
 from balancemix.errors import InputError
 from balancemix.judge.held_out import estimate_errors
 from balancemix.labels.noise import parse
+from balancemix.labels.table import Status
 from balancemix.methods import BalanceMix
+from balancemix.methods.base import Request
 from balancemix.methods.sampling import minority_odds
 from tests.methods.settings import draw_opinion, ready
 from tests.toys import EPOCHS, SIZE, Training, make_data, same
@@ -62,6 +64,26 @@ def test_the_judge_decides_what_a_pilot_would():
         opinion = dataclasses.replace(draw_opinion(given), confidence=score)
         method = BalanceMix(start_from="judge").informed_by(opinion, None).start(given, EPOCHS)
         assert method.trusting == trusted == estimate_errors(given, score).only_missing
+
+
+@pytest.mark.parametrize("relabel", ["epoch", "online", "paper", "off"])
+def test_with_the_judge_only_labels_and_odds_stay_as_it_made_them(relabel):
+    x, labels = make_data()
+    method = informed(labels, relabel=relabel, judge_only=True)
+    table, odds = method.table.copy(), method.odds
+    training = Training(method, x, views=True)
+    for _ in range(EPOCHS):
+        assert method.request() == Request()  # one view, and no pass over the data
+        assert {"clean", "ambiguous"} <= training.epoch().keys()
+    assert same(method.table.state_dict(), table.state_dict())
+    assert odds is not None
+    assert odds.equal(method.odds)
+    assert not table.status.eq(Status.CLEAN).all()
+
+
+def test_the_judge_only_is_no_setting_of_a_warm_up():
+    with pytest.raises(ValueError, match="judge_only needs start_from='judge'"):
+        BalanceMix(judge_only=True)
 
 
 def test_by_default_nothing_is_asked():
