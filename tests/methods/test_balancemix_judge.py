@@ -81,6 +81,17 @@ def test_with_the_judge_only_labels_and_odds_stay_as_it_made_them(relabel):
     assert not table.status.eq(Status.CLEAN).all()
 
 
+def test_with_the_judge_only_the_model_decides_in_no_step():
+    x, labels = make_data()
+    ends = [
+        Training(informed(labels, relabel=relabel, judge_only=True), x, views=True).run()
+        for relabel in ("epoch", "online", "paper")
+    ]
+    for end in ends[1:]:
+        assert end.losses == ends[0].losses
+        assert end.weights().equal(ends[0].weights())
+
+
 def test_the_judge_only_is_no_setting_of_a_warm_up():
     with pytest.raises(ValueError, match="judge_only needs start_from='judge'"):
         BalanceMix(judge_only=True)
