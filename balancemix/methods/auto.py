@@ -7,8 +7,11 @@ is trained on four fifths of the rows, and scored on the given labels of the oth
 
     chosen = argmax over candidates c of mAP(c trained on 80 %; given labels of the other 20 %)
 
-The chosen one is then trained on all rows, as if it had been named. Of equal scores the first of
-`CANDIDATES` is taken, which is the cheapest. Test rows and true labels play no part.
+The chosen one is then trained on all rows, as if it had been named. A few hundred noisy labels
+cannot tell apart what is nearly equal, so second opinion (on features, the mean) is taken unless
+another candidate is ahead of it by more than the standard error of their difference over the
+classes. Of equal scores the first of `CANDIDATES` counts, which is the cheapest. Test rows and true
+labels play no part.
 
 Cost: on features, that of four trainings on 80 % of the rows (BCE, Mixup, BalanceMix and one for
 second opinion; the closed forms and the means of log-odds share what these compute) and of a kernel
@@ -56,6 +59,10 @@ MEANS = {
     "bce-and-kernel-ridge": ("bce", "kernel-ridge"),
     "second-opinion-mean": ("second-opinion-trained", "second-opinion-closed"),
 }
+PREFERRED = (
+    "second-opinion-mean",
+    "second-opinion-trained",
+)  # the first of these, if it is as good
 TRAINED = ("bce", "mixup", "second-opinion-trained", "balancemix")  # also on images
 
 
@@ -110,11 +117,13 @@ class Choice:
     """What was compared and what was chosen.
 
     `scores` are mAP in percent on the given labels of `held_out` rows, after training on `rows`
-    others; the cheapest candidate comes first. `settings` are the method's section of a plan.
+    others; the cheapest candidate comes first. `errors` are standard errors of the difference to
+    second opinion. `settings` are the method's section of a plan.
     """
 
     chosen: str
     scores: dict[str, float]
+    errors: dict[str, float]
     settings: dict[str, Any]
     rows: int
     held_out: int
@@ -124,8 +133,14 @@ class Choice:
         """Read what was stored of a choice; a ValueError says what is wrong with it."""
         try:
             choice = cls(**{field.name: facts[field.name] for field in dataclasses.fields(cls)})
-            numbers = (*choice.scores.values(), choice.rows, choice.held_out)
-            if choice.chosen in choice.scores and all(map(math.isfinite, numbers)):
+            numbers = (
+                *choice.scores.values(),
+                *choice.errors.values(),
+                choice.rows,
+                choice.held_out,
+            )
+            known = choice.chosen in choice.scores and choice.errors.keys() == choice.scores.keys()
+            if known and all(map(math.isfinite, numbers)):
                 return choice
         except (KeyError, TypeError, AttributeError, OverflowError):
             pass

@@ -7,7 +7,7 @@ import dataclasses
 import json
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 
@@ -21,7 +21,7 @@ from balancemix.errors import DamagedFile, InputError
 from balancemix.evaluation.metrics import average_precision
 from balancemix.judge.opinion import Opinion, judge
 from balancemix.judge.ridge import Ridge
-from balancemix.methods.auto import MEANS, Auto, Choice
+from balancemix.methods.auto import MEANS, PREFERRED, Auto, Choice
 from balancemix.plan.plan import Plan
 from balancemix.plan.sections import ModelPlan, TrainPlan
 from balancemix.progress import Progress, Show, silence
@@ -66,10 +66,27 @@ def choose(train: Rows, plan: Plan, bar: Show = silence) -> Choice:
         )
     with warnings.catch_warnings():  # classes without positives are expected in few rows
         warnings.simplefilter("ignore", UserWarning)
-        scores = Comparison(seen, kept, _plan_on_features(train, plan)).scores(names, bar)
-    chosen = max(scores, key=lambda name: scores[name])  # of equal ones the first
+        each = Comparison(seen, kept, _plan_on_features(train, plan)).class_scores(names, bar)
+    chosen, errors = take(each)
+    scores = {name: float(ap.nanmean()) for name, ap in each.items()}
     settings = _with(plan, chosen).tree()["method"]
-    return Choice(chosen, scores, settings, len(seen), len(kept))
+    return Choice(chosen, scores, errors, settings, len(seen), len(kept))
+
+
+def take(each: Mapping[str, Tensor]) -> tuple[str, dict[str, float]]:
+    """Take the candidate of the highest mean of K scores, unless second opinion is as good.
+
+    As good is: behind by no more than the standard error of the difference over the classes. Also
+    returns that error for each candidate, against second opinion or, without it, against the best.
+    """
+    best = max(each, key=lambda name: float(each[name].nanmean()))  # of equal ones the first
+    default = next((name for name in PREFERRED if name in each), best)
+    errors = {}
+    for name, scores in each.items():
+        gap = (scores - each[default])[~scores.isnan()]
+        errors[name] = float(gap.std()) / len(gap) ** 0.5 if len(gap) > 1 else 0.0
+    ahead = float((each[best] - each[default]).nanmean())
+    return (default if ahead <= errors[best] else best), errors
 
 
 def split(rows: FeatureRows, share: float, seed: int) -> tuple[FeatureRows, FeatureRows]:
@@ -98,6 +115,11 @@ class Comparison:
 
     def scores(self, names: Sequence[str], bar: Show = silence) -> dict[str, float]:
         """Compute mAP over the classes with given positives, in percent, by candidate."""
+        each = self.class_scores(names, bar)
+        return {name: float(ap.nanmean()) for name, ap in each.items()}
+
+    def class_scores(self, names: Sequence[str], bar: Show = silence) -> dict[str, Tensor]:
+        """Compute the AP of each class in percent, NaN without given positives, by candidate."""
         parts = dict.fromkeys(part for name in names for part in MEANS.get(name, (name,)))
         plans = {part: self._informed(_with(self.plan, part)) for part in parts}
         solved = {part: plan for part, plan in plans.items() if plan.method.closed}
@@ -110,11 +132,11 @@ class Comparison:
             for name, parts in MEANS.items()
             if name in names
         }
-        scores = {}
-        for name in names:
-            ap = average_precision(self.kept.given, (logits | means)[name], self.plan.train.ap)
-            scores[name] = 100 * float(ap.nanmean())
-        return scores
+        given, convention = self.kept.given, self.plan.train.ap
+        return {
+            name: 100 * average_precision(given, (logits | means)[name], convention)
+            for name in names
+        }
 
     def _informed(self, plan: Plan) -> Plan:
         if not plan.method.needs_opinion:

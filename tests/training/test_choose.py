@@ -22,7 +22,7 @@ from balancemix.plan.sections import ModelPlan
 from balancemix.progress import Silent
 from balancemix.run import Run
 from balancemix.training import choose as choosing
-from balancemix.training.choose import Comparison, choose, split
+from balancemix.training.choose import Comparison, choose, split, take
 from balancemix.training.experiment import load_experiment
 from balancemix.training.fit import fit
 from tests.conftest import tiny_arrays
@@ -75,9 +75,24 @@ def test_where_a_kernel_cannot_follow_clean_labels_the_network_is_taken():
     assert choice.scores["bce"] > choice.scores["kernel-ridge"] + 5
 
 
+def test_second_opinion_is_taken_unless_another_is_clearly_ahead():
+    mean = torch.tensor([50.0, 60.0, 70.0, float("nan")])
+    slightly = mean + torch.tensor([1.0, -1.0, 0.6, 0.0])  # 0.2 ahead, error 0.61
+    clearly = mean + torch.tensor([1.0, 0.8, 0.6, 0.0])  # 0.8 ahead, error 0.12
+    name = "second-opinion-mean"
+    assert take({"bce": slightly, name: mean})[0] == name
+    chosen, errors = take({"bce": clearly, name: mean})
+    assert chosen == "bce"
+    assert errors == pytest.approx({"bce": 0.2 / 3**0.5, name: 0.0}, rel=1e-4)
+    assert take({"bce": slightly, "mixup": mean})[0] == "bce"
+
+
 def test_of_equal_scores_the_cheapest_is_taken(monkeypatch):
-    monkeypatch.setattr(Comparison, "scores", lambda self, names, bar: dict.fromkeys(names, 50.0))
-    assert choose(linear("none"), auto()).chosen == next(iter(CANDIDATES))
+    equal = torch.full((3,), 50.0)
+    monkeypatch.setattr(
+        Comparison, "class_scores", lambda self, names, bar: dict.fromkeys(names, equal)
+    )
+    assert choose(linear("none"), auto()).chosen == "second-opinion-mean"
     some = ["balancemix", "mixup", "bce"]
     choice = choose(linear("none"), auto(candidates=some))
     assert choice.chosen == "bce"
@@ -316,13 +331,14 @@ def test_auto_cannot_be_started_by_itself():
 def test_images_are_compared_as_features_and_the_network_is_trained(photos, monkeypatch):
     plan = auto(photos, ["bce", "kernel-ridge", "second-opinion-trained"])
     plan.model.backbone, plan.model.pretrained, plan.data.size = "test_resnet", False, 32
-    compared, scores = [], Comparison.scores
+    compared, scores = [], Comparison.class_scores
 
     def remember(self, names, bar):
         compared.append((self.plan.model, type(self.seen)))
-        return scores(self, names, bar) | {"second-opinion-trained": 101.0}
+        each = scores(self, names, bar)
+        return each | {"second-opinion-trained": torch.full_like(each["bce"], 101.0)}
 
-    monkeypatch.setattr(Comparison, "scores", remember)
+    monkeypatch.setattr(Comparison, "class_scores", remember)
     experiment = load_experiment(plan)
     trained = experiment.fit()
     assert compared == [(ModelPlan(), FeatureRows)]
