@@ -104,7 +104,7 @@ def grown(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
         gone = [str(item) for item in before if item not in after]
         if gone:
             changes.append(f"{name}: {', '.join(gone)} is gone")
-        elif name == "data" and before[:1] != after[:1]:
+        elif name == "data" and before and before[0] != after[0]:
             changes.append(f"data: {before[0]} must stay the first")
     if old.get("settings", {}) != new.get("settings", {}):
         changes.append(f"settings were {old.get('settings')}, are {new.get('settings')}")

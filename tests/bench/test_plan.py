@@ -168,6 +168,7 @@ def test_a_wrong_setting_of_a_row_names_the_row():
 def test_a_plan_may_grow_but_not_change():
     old = small(seeds=[0])
     assert grown(old.tree(), old.tree()) == ""
+    assert grown(small(data=[]).tree(), old.tree()) == ""  # a bench.json that somebody emptied
     assert grown(old.tree(), small(seeds=[0, 1], noises=["none", "single"]).tree()) == ""
     assert grown(old.tree(), small(data=["b.npz"]).tree()) == "data: a.npz is gone"
     assert "must stay the first" in grown(old.tree(), small(data=["b.npz", "a.npz"]).tree())

@@ -36,7 +36,7 @@ class Reader:
     """A reader: `make` draws valid files, `damage` changes them, `read` and `literal` read them.
 
     `fixed` are files that every case has. `law` draws two versions of one data set, with the new
-    name of each class. A refusal names a file unless `named` is False: flags are not files.
+    name of each class. A refusal names a file, or one of `words`: flags are not files.
     What the literal reader reads must not be refused if it is `exact`. `modules` are what the
     reader consists of, for its branch coverage.
     """
@@ -50,7 +50,7 @@ class Reader:
     fixed: Files = field(default_factory=dict)
     law: Callable[[Draw], tuple[Files, Files, dict[str, str]]] | None = None
     round_trip: bool = False
-    named: bool = True
+    words: Callable[[Path], tuple[str, ...]] | None = None
     exact: bool = True
     group: str = "readers"
     chunk: int = 1000
@@ -67,7 +67,8 @@ class Reader:
         files = self.damage(self.make(draw), draw)
         put(folder, files)
         try:
-            names = (folder.name, *(Path(name).name for name in files)) if self.named else ()
+            names = (folder.name, *(Path(name).name for name in files))
+            names += self.words(folder) if self.words is not None else ()
             answer, outcome = attempt(lambda: self.read(folder), names)
             if outcome.kind == READ or self.exact:
                 outcome = judge(answer, outcome, lambda: self.literal(folder))

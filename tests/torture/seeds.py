@@ -157,8 +157,9 @@ def plan(draw: Draw) -> dict[str, Any]:
     """Make a plan: some sections, some settings of each."""
     settings: dict[str, dict[str, list[Any]]] = {
         "method": {
-            "name": ["bce", "balancemix", "asl", "mixup"], "alpha": [0, 0.5, 4.0],
-            "reduction": ["sum"],
+            "name": ["bce", "balancemix", "balancemix", "asl", "mixup", "tests.torture.people:Mine",
+                     "tests.torture.people:nothing", "nowhere:X", ":"],
+            "alpha": [0, 0.5, 4.0], "reduction": ["sum"],
         },
         "data": {"path": ["digits", "x.npz"], "size": [8, 224], "holdout": [0.1, 0.25],
                  "skip_bad": [True, False], "workers": [None, 0, 2]},
@@ -178,11 +179,35 @@ def plan(draw: Draw) -> dict[str, Any]:
     method = tree.get("method", {})
     if method.get("name") == "asl":
         method.pop("alpha", None)
+    if method.get("name") == "balancemix":
+        method |= {key: draw.pick(values) for key, values in BALANCEMIX.items() if draw.chance(0.2)}
     return tree
 
 
-def bench(draw: Draw) -> dict[str, Any]:
-    """Make a bench plan."""
+# Settings of BalanceMix, also as older versions called them.
+BALANCEMIX: dict[str, list[Any]] = {
+    "epsilon": ["auto", 0.9, 1, 0.4, "x"], "warmup": [None, 0, 3, "none"], "min_labels": [0, 5],
+    "trust_positives": [True, False, "auto", "x"],
+    "relabel": ["epoch", "off", "paper", True, False], "mode": ["online", "paper"],
+    "fewest": [3, 8], "relabel_weight": ["one", 2],
+}  # fmt: skip
+
+
+# What a bench plan refuses, or reads although it is rare.
+ODD_ROWS: list[dict[str, Any]] = [
+    {"noises": ["drop:0.5"]}, {"on": {"single": {"alpha": 1}}}, {"over": "bce"}, {"over": "nobody"},
+    {"label": "---"}, {"set": ["data.path=x"]}, {"set": ["seed=1"]},
+    {"name": "tests.torture.people:Mine"},
+]  # fmt: skip
+ODD_PLANS: list[dict[str, Any]] = [
+    {"beside": {"none": "none"}}, {"tables": ["beside"]}, {"settings": {"noise": "none"}},
+    {"settings": {"data": {"path": "x"}}}, {"settings": {"train": 3}}, {"methods": []},
+    {"paper": "coco"}, {"data": ["digits", "x.npz"]}, {"data": ["a/x.npz", "b/x.npz"]},
+]  # fmt: skip
+
+
+def bench(draw: Draw, odd: bool = True) -> dict[str, Any]:
+    """Make a bench plan, now and then an `odd` one."""
     noises = draw.shuffled(["none", "flip:0.2", "mislabel:0.4"])[: 1 + draw.below(2)]
     methods = []
     for name in draw.shuffled(["bce", "balancemix", "mixup"])[: 1 + draw.below(3)]:
@@ -198,6 +223,8 @@ def bench(draw: Draw) -> dict[str, Any]:
             variant["on"] = {noises[0]: {"alpha": 3}}
         if draw.chance(0.2):
             variant["noises"] = noises[:1]
+        if odd and draw.chance(0.1):
+            variant |= draw.pick(ODD_ROWS)
         methods.append(variant)
     tree: dict[str, Any] = {"methods": methods, "noises": noises, "data": ["digits"]}
     if draw.chance(0.5):
@@ -206,6 +233,8 @@ def bench(draw: Draw) -> dict[str, Any]:
         tree["settings"] = {"train": {"epochs": 2, "lr": 0.2}, "model": {"hidden": 16}}
     if draw.chance(0.3):
         tree["tables"] = ["paper", "ranking"]
+    if odd and draw.chance(0.1):
+        tree |= draw.pick(ODD_PLANS)
     return tree
 
 

@@ -1,24 +1,21 @@
-"""The readers of settings: plans, bench plans, `--set` and noises, and a literal view of each.
+"""The readers of settings: plans, bench plans and `--set`, and a literal view of each.
 
 A literal reader says which values a setting must have; whatever is not set has its default.
 """
 
 import copy
 import json
-import math
-import re
 import tomllib
 from pathlib import Path
 from typing import Any
 
-from balancemix.bench.plan import jobs, read_bench
-from balancemix.labels import noise
+from balancemix.bench.plan import BenchPlan, jobs, read_bench
+from balancemix.errors import printable
 from balancemix.plan.plan import Plan, read_tree
 from balancemix.plan.settings import parse_assignment, put
-from tests.torture import seeds
+from tests.torture import noises, rules, seeds
 from tests.torture.draw import Draw
 from tests.torture.mutate import (
-    encode,
     mutate_fields,
     mutate_lines,
     mutate_tree,
@@ -28,22 +25,27 @@ from tests.torture.mutate import (
     write_json,
     write_toml,
 )
-from tests.torture.outcome import RefusedError, UnsureError
+from tests.torture.outcome import RefusedError
 from tests.torture.seeds import Files
 
 Flat = dict[str, Any]
 DEFAULT_METHOD = "balancemix"
 
 
-def flat(tree: Any, where: str = "") -> Flat:
-    """Name each value by its path, as text that tells 1 from true and NaN from nothing."""
+def values_of(tree: Any, where: str = "") -> Flat:
+    """Name each value by its path."""
     found: Flat = {}
     for key, value in tree.items():
         if isinstance(value, dict):
-            found |= flat(value, f"{where}{key}.")
+            found |= values_of(value, f"{where}{key}.")
         else:
-            found[f"{where}{key}"] = _plain(value)
+            found[f"{where}{key}"] = value
     return found
+
+
+def flat(tree: Any) -> Flat:
+    """Name each value by its path, as text that tells 1 from true and NaN from nothing."""
+    return {key: _plain(value) for key, value in values_of(tree).items()}
 
 
 def _plain(value: Any) -> str:
@@ -69,13 +71,32 @@ def literal_settings(tree: Any) -> Flat:
     except Exception:
         raise RefusedError("no such method") from None
     found = dict(default)
-    for key, value in flat(tree).items():
-        if key == "method.relabel_weight":
-            raise UnsureError("a retired setting")
+    for key, value in values_of({**tree, "method": current(name, method)}).items():
         if key not in default:
             raise RefusedError(f"unknown setting {key}")
-        found[key] = value
+        rules.check(key, value)
+        if key == "noise":
+            noises.meaning(str(value))
+        found[key] = _plain(value)
     return found
+
+
+def current(name: str, method: Any) -> Any:
+    """Call the settings of older versions by their names of today."""
+    method = dict(method)
+    if method.get("relabel_weight") == "one":
+        del method["relabel_weight"]
+    if "fewest" in method:
+        if "min_labels" in method:
+            raise RefusedError("one setting by two names")
+        method["min_labels"] = method.pop("fewest")
+    if name == "balancemix":
+        mode, relabel = method.pop("mode", None), method.get("relabel")
+        if relabel is False:
+            method["relabel"] = "off"
+        elif mode is not None or relabel is True:
+            method["relabel"] = mode or "epoch"
+    return method
 
 
 def tree_of(file: Path) -> Any:
@@ -100,6 +121,29 @@ def plan_file(folder: Path) -> Path:
     return next(path for path in folder.iterdir() if path.stem == "plan")
 
 
+def words(folder: Path) -> tuple[str, ...]:
+    """List the settings of a plan or of assignments: a refusal names one of them, or the file.
+
+    Settings of several places, a file and flags, are judged together, so that a file need not be
+    named.
+    """
+    file = next(path for path in folder.iterdir() if path.stem in ("plan", "set"))
+    try:
+        found = json.loads(file.read_bytes()) if file.stem == "set" else tree_of(file)
+    except RefusedError:
+        return ()
+    if isinstance(found, list):
+        return ("--set", *(part for text in found for part in text.partition("=")[0].split(".")))
+    return ("method", *(printable(key) for key in keys_of(found)))
+
+
+def keys_of(tree: Any) -> list[str]:
+    """List the keys of a tree and of what is in it."""
+    inner = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
+    own = [key for key in tree if key] if isinstance(tree, dict) else []
+    return own + [key for each in inner for key in keys_of(each)]
+
+
 def damage_plan(tree: Any, draw: Draw) -> Files:
     """Damage a plan as a tree, then write it as TOML or JSON."""
     tree = mutate_tree(tree, draw) if draw.chance(0.8) else tree
@@ -120,16 +164,24 @@ def literal_plan(folder: Path) -> Flat:
 
 def read_jobs(folder: Path) -> dict[str, Any]:
     """Read a bench plan and list the settings of each run, by variant, noise, data and seed."""
-    listed = jobs(read_bench(str(plan_file(folder))))
+    return jobs_of(read_bench(str(plan_file(folder))))
+
+
+def jobs_of(plan: BenchPlan) -> dict[str, Any]:
+    """List the settings of each run of a plan."""
     return {
         repr((job.variant.label, job.noise, job.data, job.seed)): flat(job.plan.tree())
-        for job in listed
+        for job in jobs(plan)
     }
 
 
 def literal_jobs(folder: Path) -> dict[str, Any]:
     """Make the settings of each run by hand: shared ones, the variant's, the noise's."""
-    tree = tree_of(plan_file(folder))
+    return jobs_by_hand(tree_of(plan_file(folder)))
+
+
+def jobs_by_hand(tree: Any) -> dict[str, Any]:
+    """Make the settings of each run of a tree."""
     if not isinstance(tree, dict) or not isinstance(tree.get("methods"), list):
         raise RefusedError("no methods")
     found = {}
@@ -232,52 +284,3 @@ def literal_assignments(folder: Path) -> Flat:
                 raise RefusedError("a value is not a section")
         place[path[-1]] = value
     return literal_settings(tree)
-
-
-def make_noise(draw: Draw) -> str:
-    """Draw a noise as people write it."""
-    rates = [draw.pick(["0", "1", "0.4", "1.0", ".5", "5e-1", "0.25"]) for _ in range(2)]
-    kind = draw.pick(["none", "single", "mislabel", "flip", "drop", "flip2"])
-    if kind in ("none", "single"):
-        return kind
-    return f"flip:{rates[0]},{rates[1]}" if kind == "flip2" else f"{kind}:{rates[0]}"
-
-
-def damage_noise(text: str, draw: Draw) -> Files:
-    """Damage the text of a noise."""
-    for _ in range(draw.below(3)):
-        text = mutate_fields(text, draw, ":,")
-    return {"noise.txt": encode(text)}
-
-
-def _noise_text(folder: Path) -> str:
-    return (folder / "noise.txt").read_bytes().decode("utf-8", "surrogatepass")
-
-
-def read_noise(folder: Path) -> Any:
-    """Parse a noise."""
-    made = noise.parse(_noise_text(folder))
-    return made.kind, made.rate, made.positive_rate, made.negative_rate
-
-
-def literal_noise(folder: Path) -> Any:
-    """Say what a noise means: a kind, and a rate from 0 to 1 for those that have one."""
-    text = _noise_text(folder).strip()
-    if not re.fullmatch(r"[a-z]+(: *[0-9.eE+-]+ *(, *[0-9.eE+-]+ *)?)?", text):
-        raise RefusedError("not a kind and rates")
-    kind, _, rest = text.partition(":")
-    words = rest.split(",") if rest else []
-    if kind not in ("none", "single", "mislabel", "flip", "drop"):
-        raise RefusedError("unknown kind")
-    most = {"none": 0, "single": 0, "flip": 2}.get(kind, 1)
-    if len(words) > most or (most and not words):
-        raise RefusedError("too many rates or too few")
-    try:
-        rates = [float(word) for word in words]
-    except ValueError:
-        raise RefusedError("not a number") from None
-    if not all(0 <= rate <= 1 and math.isfinite(rate) for rate in rates):
-        raise RefusedError("not from 0 to 1")
-    if len(rates) == 2:
-        return kind, 0.0, rates[0], rates[1]
-    return kind, rates[0] if rates else 0.0, None, None

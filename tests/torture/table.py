@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from tests.torture import pictures, seeds, settings
+from tests.torture import noises, pictures, seeds, settings, stored
 from tests.torture.changed import ChangedFeatures, ChangedImages
 from tests.torture.commands import Commands
 from tests.torture.damage import Flips
 from tests.torture.kills import HURT
+from tests.torture.people import FindingsFile
 from tests.torture.readers import LABEL_READERS, Reader
 from tests.torture.run_files import RUN_READERS
 
@@ -29,7 +30,7 @@ READERS: list[Any] = [
         read=settings.read_plan,
         literal=settings.literal_plan,
         exact=False,
-        named=False,  # settings of several places are judged together
+        words=settings.words,
     ),
     Reader(
         name="bench plan",
@@ -41,6 +42,15 @@ READERS: list[Any] = [
         exact=False,
     ),
     Reader(
+        name="bench: bench.json",
+        modules=("balancemix.bench.plan", "balancemix.bench.runner"),
+        make=stored.make,
+        damage=stored.damage,
+        read=stored.read,
+        literal=stored.literal,
+        exact=False,
+    ),
+    Reader(
         name="train --set",
         modules=("balancemix.plan.settings",),
         make=settings.make_assignments,
@@ -48,18 +58,19 @@ READERS: list[Any] = [
         read=settings.read_assignments,
         literal=settings.literal_assignments,
         exact=False,
-        named=False,
+        words=settings.words,
     ),
     Reader(
         name="noise",
         modules=("balancemix.labels.noise",),
-        make=settings.make_noise,
-        damage=settings.damage_noise,
-        read=settings.read_noise,
-        literal=settings.literal_noise,
-        named=False,
+        make=noises.make_noise,
+        damage=noises.damage_noise,
+        read=noises.read_noise,
+        literal=noises.literal_noise,
+        words=lambda folder: ("noise",),
     ),
     *RUN_READERS,
+    FindingsFile(),
 ]
 
 DAMAGED = [
