@@ -31,9 +31,8 @@ def informed(plan: Plan, train: Rows, run: Run | None = None) -> Plan:
         return plan
     processes.start(cpu=plan.train.device == "cpu")
     content = _stored(run, train) if run is not None else None
-    ridge = None
-    if content is None or isinstance(train, FeatureRows):
-        ridge = make_ridge(plan, train)
+    solves = isinstance(train, FeatureRows) or plan.method.closed
+    ridge = make_ridge(plan, train) if content is None or solves else None
     if content is None:
         assert ridge is not None
         arrays = judge(train.given, ridge, seed=plan.seed).arrays()
@@ -42,8 +41,8 @@ def informed(plan: Plan, train: Rows, run: Run | None = None) -> Plan:
         # As a file it is rounded: a resumed run, and every process, must learn the same targets.
         content = processes.broadcast(_packed(arrays)) or b""
     opinion = _unpacked(content)
-    ridge = ridge if isinstance(train, FeatureRows) else None
-    return dataclasses.replace(plan, method=plan.method.informed_by(opinion, ridge))
+    method = plan.method.informed_by(opinion, ridge if solves else None)
+    return dataclasses.replace(plan, method=method)
 
 
 def make_ridge(plan: Plan, rows: Rows) -> Ridge:

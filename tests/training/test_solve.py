@@ -10,6 +10,7 @@ import torch
 from balancemix.cli import main
 from balancemix.data.features import FeatureRows
 from balancemix.errors import InputError
+from balancemix.judge import basis, ridge
 from balancemix.judge.ridge import Ridge
 from balancemix.models.kernel import KernelMachine, MeanOfLogOdds
 from balancemix.plan.plan import Plan
@@ -57,9 +58,9 @@ def test_the_stored_confidence_is_that_of_the_other_rows(tiny, tmp_path, how):
     run = train(tiny, tmp_path / "run", how)
     experiment = load_experiment(run.plan)
     assert isinstance(experiment.train, FeatureRows)
-    ridge = Ridge.of(experiment.train.features, kernel="linear" if "ridge" in how else "rbf")
+    rows = Ridge.of(experiment.train.features, kernel="linear" if "ridge" in how else "rbf")
     (line,) = run.log
-    want = ridge.leave_one_out(run.table.target, line["penalty"]).clamp(0, 1)
+    want = rows.leave_one_out(run.table.target, line["penalty"]).clamp(0, 1)
     torch.testing.assert_close(run.confidence, want)
     inside = predict(trained_model(run, experiment.train), experiment.train.plain)
     assert not torch.allclose(run.confidence, inside, atol=1e-3)
@@ -177,10 +178,19 @@ def test_rows_of_other_features_are_refused_in_one_line(tiny, tmp_path, how, cap
         assert error.count("\n") == 1
 
 
-def test_images_are_read_by_the_frozen_backbone(photos, tmp_path, capsys):
-    how = [*SOLVED["kernel-ridge"], "--backbone", "mobilenetv3_small_050", "--no-pretrained"]
+@pytest.mark.parametrize("kind", ["kernel-ridge", "second opinion"])
+def test_images_are_read_by_the_frozen_backbone(photos, tmp_path, capsys, kind, monkeypatch):
+    factored = []
+
+    def make_basis(*args, **options):
+        factored.append(args)
+        return basis.make_basis(*args, **options)
+
+    monkeypatch.setattr(ridge, "make_basis", make_basis)
+    how = [*SOLVED[kind], "--backbone", "mobilenetv3_small_050", "--no-pretrained"]
     how += ["--image-size", "32", "--workers", "0", "--device", "cpu"]
     run = train(photos, tmp_path / "run", how)
+    assert len(factored) == 1
     assert "head.landmarks" in run.load_model()
     capsys.readouterr()
     assert main(["evaluate", str(run.path), "--json"]) == 0
