@@ -13,7 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from balancemix.bench.plan import read_bench
 from balancemix.bench.progress import BenchProgress
+from balancemix.bench.runner import remember
 from balancemix.cli import main
 from tests.bench.plans import PLAN
 from tests.conftest import ROOT, tiny_arrays
@@ -212,6 +214,8 @@ def test_the_paper_s_numbers_are_chosen_by_a_flag(whole, tmp_path, monkeypatch):
     (tmp_path / "plan.toml").write_text(text)
     call = ["bench", str(tmp_path / "plan.toml"), "--out", str(tmp_path / "new"), "--tables"]
     runs = tmp_path / "new" / "runs"
+    (tmp_path / "new").mkdir()
+    remember(tmp_path / "new", read_bench(call[1]))
     shutil.copytree(whole / "out" / "runs" / "bce-none-0", runs / "bce-loss-none-0")
     assert main([*call, "--paper", "deepfashion"]) == 0
     assert "| 75.2 |" in (tmp_path / "new" / "tables" / "beside-all.md").read_text()
