@@ -100,15 +100,17 @@ def again(name: str, seed: int, number: int) -> int:
 
 
 def trace(part: object, arguments: argparse.Namespace) -> tuple[int, int]:
-    """Count the branches that a reader's first cases take."""
+    """Count the branches that the first cases take, of all readers of the same modules."""
     modules = getattr(part, "modules", ())
     if not modules:
         return 0, 0
-    name = part.name  # type: ignore[attr-defined]
-    folder, branches = runner.prepared(name), Branches(modules)
-    with branches.watching():
-        for number in range(arguments.branches):
-            PARTS[name].case(Draw(name, arguments.seed, number), number, folder)
+    branches = Branches(modules)
+    alike = [each for each in PARTS.values() if getattr(each, "modules", ()) == modules]
+    for each in alike:
+        folder = runner.prepared(each.name)
+        with branches.watching():
+            for number in range(arguments.branches):
+                each.case(Draw(each.name, arguments.seed, number), number, folder)
     return len(branches.taken), len(branches.all())
 
 

@@ -11,6 +11,8 @@ from tests.torture.people import FindingsFile
 from tests.torture.readers import LABEL_READERS, Reader
 from tests.torture.run_files import RUN_READERS
 
+# What reads plans, in whatever form they come: their readers share one count of branches.
+PLANS = ("balancemix.plan.plan", "balancemix.plan.settings", "balancemix.bench.plan")
 READERS: list[Any] = [
     *LABEL_READERS,
     Reader(
@@ -24,7 +26,7 @@ READERS: list[Any] = [
     ),
     Reader(
         name="plan TOML and JSON",
-        modules=("balancemix.plan.plan", "balancemix.plan.settings"),
+        modules=PLANS,
         make=seeds.plan,
         damage=settings.damage_plan,
         read=settings.read_plan,
@@ -34,7 +36,7 @@ READERS: list[Any] = [
     ),
     Reader(
         name="bench plan",
-        modules=("balancemix.bench.plan",),
+        modules=PLANS,
         make=seeds.bench,
         damage=settings.damage_plan,
         read=settings.read_jobs,
@@ -43,7 +45,7 @@ READERS: list[Any] = [
     ),
     Reader(
         name="bench: bench.json",
-        modules=("balancemix.bench.plan", "balancemix.bench.runner"),
+        modules=PLANS,
         make=stored.make,
         damage=stored.damage,
         read=stored.read,
@@ -52,7 +54,7 @@ READERS: list[Any] = [
     ),
     Reader(
         name="train --set",
-        modules=("balancemix.plan.settings",),
+        modules=PLANS,
         make=settings.make_assignments,
         damage=settings.damage_assignments,
         read=settings.read_assignments,
