@@ -144,7 +144,10 @@ class Job:
     @cached_property
     def plan(self) -> Plan:
         """The plan to train, which imports its method if that is not one of ours."""
-        return Plan.from_tree(self.sections)
+        try:
+            return Plan.from_tree(self.sections)
+        except InputError as error:  # the settings of others' methods are checked here first
+            raise InputError(f"[[methods]] {self.variant.label}: {error}") from error
 
     @property
     def cost(self) -> float:

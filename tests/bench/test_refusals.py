@@ -23,3 +23,11 @@ def test_a_label_that_names_no_directory_is_refused(tmp_path):
     (tmp_path / "mine.toml").write_text('[[methods]]\nname = "bce"\nlabel = "---"\n')
     with pytest.raises(InputError, match=r"mine\.toml: .*'---' needs a letter or a digit"):
         read_bench(str(tmp_path / "mine.toml"))
+
+
+def test_a_wrong_setting_of_another_s_method_names_the_row(tmp_path):
+    row = '[[methods]]\nname = "tests.torture.people:Mine"\nsettings = { alpha = "x" }\n'
+    (tmp_path / "mine.toml").write_text(f'data = ["digits"]\n{row}')
+    (job,) = jobs(read_bench(str(tmp_path / "mine.toml")))
+    with pytest.raises(InputError, match=r"\[\[methods\]\] tests.*Mine: method\.alpha must be"):
+        job.plan  # noqa: B018

@@ -133,7 +133,8 @@ def words(folder: Path) -> tuple[str, ...]:
     except RefusedError:
         return ()
     if isinstance(found, list):
-        return ("--set", *(part for text in found for part in text.partition("=")[0].split(".")))
+        texts = (printable(text).partition("=")[0] for text in found)
+        return ("--set", *(part for text in texts for part in text.split(".")))
     return ("method", *(printable(key) for key in keys_of(found)))
 
 
