@@ -84,6 +84,13 @@ def test_a_loop_of_ones_own_is_shared_by_wrapping_the_model(ends, case):
         assert_alike(matrices(first), matrices(one), first["weights"], one["weights"])
 
 
+def test_two_processes_judge_by_landmarks_as_one_does(ends):
+    (first, second), one = ends[together.JUDGED], together.judged()
+    for name, value in one.items():
+        torch.testing.assert_close(first[name], value, atol=1e-3, rtol=1e-3)
+        assert torch.equal(first[name], second[name])
+
+
 def test_what_is_compared_has_labels_of_every_kind(alone):
     """Were nothing decided, equal tables would say nothing."""
     table = matrices(alone["uneven"])
