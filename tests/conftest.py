@@ -1,6 +1,7 @@
 """What several tests need: one thread, tiny data with known truth, the shared images if any."""
 
 import json
+import signal
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +13,10 @@ from PIL import Image
 from balancemix.bench.plan import BenchPlan, jobs
 from balancemix.errors import InputError
 from balancemix.training import devices
+
+# In the background of a shell Ctrl-C is ignored; tests that press it need Python's handler.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Small matrices gain nothing from threads, and on busy machines wait for them.
 torch.set_num_threads(1)

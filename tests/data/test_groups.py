@@ -104,8 +104,8 @@ def test_what_an_npz_may_say(tmp_path, group, numbers):
     [
         (PATIENTS[:-1], "group are 119; 120 names are needed"),
         (np.zeros((120, 2), int), "group are 120×2; 120 names are needed"),
-        (np.zeros(120), "group is float64; it must hold names or whole numbers"),
-        (np.zeros(120, bool), "group is bool; it must hold names or whole numbers"),
+        (np.zeros(120), "group are float64; write them as text"),
+        (np.zeros(120, bool), "group are bool; write them as text"),
     ],
 )
 def test_what_an_npz_may_not_say(tmp_path, group, message):

@@ -70,10 +70,6 @@ def read(path: Path, options: ReadOptions) -> Source:
     for i, name in enumerate(split or ()):
         check_split(f"{path} row {i}", name)
     groups = _strings(path, "group", arrays, count)
-    if groups is not None and arrays["group"].dtype.kind not in "USiu":
-        raise InputError(
-            f"{path}: group is {arrays['group'].dtype}; it must hold names or whole numbers"
-        )
     truth = arrays.get("truth")
     if truth is not None and truth.shape != labels.shape:
         raise InputError(f"{path}: truth is {_shape(truth)}, labels are {_shape(labels)}")
