@@ -108,8 +108,8 @@ def trace(part: object, arguments: argparse.Namespace) -> tuple[int, int]:
     alike = [each for each in PARTS.values() if getattr(each, "modules", ()) == modules]
     for each in alike:
         folder = runner.prepared(each.name)
-        with branches.watching():
-            for number in range(arguments.branches):
+        for number in range(arguments.branches):
+            with branches.watching():  # anew: Python stops tracing where values nest too deeply
                 each.case(Draw(each.name, arguments.seed, number), number, folder)
     return len(branches.taken), len(branches.all())
 
