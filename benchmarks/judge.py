@@ -5,7 +5,7 @@ in a process of its own, to have its peak memory.
 folds: against five-fold cross-validation of the default head, 5,000 rows of 80 classes: the usual
 way to predict rows that a model has not seen.
 unknown: the same rows with half of the labels unknown, so that every class has its own rows.
-agreement: landmarks against all pairs, on all rows of birds (../shared, else skipped).
+agreement: landmarks against all pairs, on all rows of birds (../shared, else skipped); minutes.
 rates: modelled against true rates of errors, on COCO and captions (../shared, else skipped).
 The first three have random features with classes that depend on some of them.
 """
