@@ -110,7 +110,9 @@ def check_features(features: Tensor) -> None:
         shape = "×".join(map(str, features.shape))
         raise InputError(f"features must be an N×D matrix, not {shape}")
     if len(features) < FEWEST:
-        raise InputError(f"{len(features)} rows are too few to be judged by each other: {FEWEST}")
+        raise InputError(
+            f"{len(features)} rows are too few to be judged by each other: give {FEWEST}"
+        )
     for rows in blocks(len(features)):
         bad = ~features[rows].isfinite().all(1)
         if bool(bad.any()):
@@ -136,7 +138,7 @@ def blocks(rows: int) -> Iterator[slice]:
         yield slice(start, min(start + BLOCK, rows))
 
 
-def own_blocks(rows: int) -> Iterator[slice]:
+def local_blocks(rows: int) -> Iterator[slice]:
     """List this process's share of the blocks."""
     for number, block in enumerate(blocks(rows)):
         if number % processes.world_size() == processes.rank():
@@ -179,7 +181,7 @@ def _streamed(features: Tensor, mean: Tensor, scale: Tensor, landmarks: Tensor) 
     plain = Basis(features, mean, scale, landmarks, whiten.float(), whiten.new_ones(1).float())
     gram = whiten.new_zeros(whiten.shape[1], whiten.shape[1])
     with progress("factor", len(features)) as show:
-        for rows in own_blocks(len(features)):
+        for rows in local_blocks(len(features)):
             # Whitened before they are multiplied: squares of similarities would lose half of the
             # digits.
             z = plain.coordinates(features[rows])

@@ -112,18 +112,18 @@ def fit_noise_model(given: Tensor, score: Tensor) -> NoiseModel:
         torch.zeros(classes).double(),  # logit(ρ1/0.98) − γ
     ]
     parameters = [p.clone().requires_grad_() for p in parameters]
-    mean_slope, own_slope, shift, level, tilt, own0, gamma, own1 = parameters
+    mean_slope, slope_offset, shift, level, tilt, offset0, gamma, offset1 = parameters
     optimiser = torch.optim.Adam(parameters, lr=_RATE, betas=(0.9, 0.99))
     annealing = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, _STEPS)
 
     def rates() -> tuple[Tensor, Tensor]:
-        rho0 = _MOST0 * (level + tilt * log_frequency + own0).sigmoid()
-        return rho0, _MOST1 * (gamma + own1).sigmoid()
+        rho0 = _MOST0 * (level + tilt * log_frequency + offset0).sigmoid()
+        return rho0, _MOST1 * (gamma + offset1).sigmoid()
 
     for _ in range(_STEPS):
-        eta = ((mean_slope + own_slope).exp() * v + shift).sigmoid()
-        prior = own_slope.square().sum() / (2 * _SLOPE_SPREAD**2)
-        prior = prior + (own0.square().sum() + own1.square().sum()) / (2 * _RATE_SPREAD**2)
+        eta = ((mean_slope + slope_offset).exp() * v + shift).sigmoid()
+        prior = slope_offset.square().sum() / (2 * _SLOPE_SPREAD**2)
+        prior = prior + (offset0.square().sum() + offset1.square().sum()) / (2 * _RATE_SPREAD**2)
         prior = prior + (gamma - _MISSING_MEAN).square().sum() / (2 * _MISSING_SPREAD**2)
         loss = prior - log_likelihood(eta, *rates(), positives, rows)
         optimiser.zero_grad()
@@ -131,7 +131,7 @@ def fit_noise_model(given: Tensor, score: Tensor) -> NoiseModel:
         optimiser.step()
         annealing.step()
     with torch.no_grad():
-        slope = (mean_slope + own_slope).exp()
+        slope = (mean_slope + slope_offset).exp()
         return NoiseModel(mean, spread, slope, shift.detach(), *rates())
 
 

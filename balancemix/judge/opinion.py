@@ -10,7 +10,6 @@ The rates are right where errors do not depend on the row, and bound nothing whe
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +19,6 @@ import torch
 from torch import Tensor
 
 from balancemix.errors import InputError
-from balancemix.judge.basis import duplicates
 from balancemix.judge.noise_model import fit_noise_model
 from balancemix.judge.ridge import Penalty, Ridge
 from balancemix.labels.table import check_given
@@ -118,12 +116,6 @@ def judge(
     if isinstance(features, Tensor):
         if len(features) != len(given):
             raise InputError(f"{len(given)} rows of labels, but {len(features)} rows of features")
-        if groups is None and (count := duplicates(features)):
-            warnings.warn(
-                f"{count:,} rows have the same features as another row and judge each other; give "
-                "such rows one group",
-                stacklevel=2,
-            )
         features = Ridge.of(features, landmarks=landmarks, groups=groups, seed=seed, device=device)
     known = given >= 0
     target = (given > 0).float()

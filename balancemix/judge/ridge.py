@@ -9,6 +9,7 @@ the standardisation of the features are those of all rows.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ from torch import Tensor
 
 from balancemix import processes
 from balancemix.errors import InputError
-from balancemix.judge.basis import Basis, Kernel, blocks, make_basis, own_blocks
+from balancemix.judge.basis import Basis, Kernel, blocks, duplicates, local_blocks, make_basis
 from balancemix.models.kernel import KernelMachine
 from balancemix.progress import progress
 
@@ -68,6 +69,12 @@ class Ridge:
     ) -> Ridge:
         """Factor N×D features; see `make_basis`."""
         basis = make_basis(features, kernel, landmarks=landmarks, seed=seed, device=device)
+        if groups is None and (count := duplicates(features)):
+            warnings.warn(
+                f"{count:,} rows have the same features as another row and judge each other; give "
+                "such rows one group",
+                stacklevel=2,
+            )
         return cls(basis, groups)
 
     def __len__(self) -> int:
@@ -105,13 +112,19 @@ class Ridge:
         errors = dict.fromkeys(GRID, 0.0)
         for grid in _growing(errors):
             each = [
-                _errors(part.basis, y, v, grid)
-                for (part, y), v in zip(cases, projected, strict=True)
+                _errors(part, y, v, grid) for (part, y), v in zip(cases, projected, strict=True)
             ]
             errors |= zip(grid, map(sum, zip(*each, strict=True)), strict=True)
         grid = sorted(errors)
         best = min(grid, key=errors.__getitem__)
-        return Penalty(best, grid, [errors[penalty] for penalty in grid])
+        penalty = Penalty(best, grid, [errors[value] for value in grid])
+        if penalty.at_edge:
+            warnings.warn(
+                f"the best penalty, {best:g}, is at the edge of those tried: the features say next "
+                "to nothing of these labels, or fit them without error",
+                stacklevel=2,
+            )
+        return penalty
 
     def solve(self, target: Tensor, penalty: float, known: Tensor | None = None) -> KernelMachine:
         """Fit all rows, and return what scores any others."""
@@ -154,7 +167,7 @@ def _left_out(ridge: Ridge, target: Tensor, penalty: float) -> Tensor:
     projected = _projected(basis, target, mean)
     scores = torch.zeros(target.shape)
     with progress("score", len(basis)) as show:
-        for rows in own_blocks(len(basis)):
+        for rows in local_blocks(len(basis)):
             vectors = basis.vectors(rows)
             scores[rows] = _scores(basis, vectors, projected, target[rows] - mean, penalty) + mean
             show.advance(len(vectors))
@@ -203,23 +216,38 @@ def _projected(basis: Basis, target: Tensor, mean: Tensor) -> Tensor:
     if basis.kept is not None:
         return basis.kept.T @ (target - mean).to(basis.device)
     total = basis.lift.new_zeros(len(basis.lift), target.shape[1])
-    for rows in own_blocks(len(basis)):
+    for rows in local_blocks(len(basis)):
         z = basis.similarities(basis.features[rows])
         total += z.T @ (target[rows] - mean).to(basis.device)
     return (basis.lift / basis.spectrum).T @ processes.all_reduce(total)
 
 
-def _errors(basis: Basis, target: Tensor, projected: Tensor, grid: Sequence[float]) -> list[float]:
+def _errors(ridge: Ridge, target: Tensor, projected: Tensor, grid: Sequence[float]) -> list[float]:
     """Compute the leave-one-out error of each penalty, over some of the rows if there are many."""
-    mean, errors = target.mean(0), [0.0] * len(grid)
+    basis, mean, errors = ridge.basis, target.mean(0), [0.0] * len(grid)
     weight = len(target) / target.sum(0).clamp(min=1e-3)
-    order = torch.randperm(len(basis), generator=torch.Generator().manual_seed(0))
-    chosen = order[:_SCORED].sort().values
+    shared = list(_shared_groups(ridge.groups))
+    alone = torch.ones(len(basis), dtype=torch.bool)
+    for group in shared:
+        alone[group] = False
+    singles = alone.nonzero()[:, 0]
+    order = torch.randperm(len(singles), generator=torch.Generator().manual_seed(0))
+    chosen = singles[order[:_SCORED].sort().values]
+    shared = shared[: -(-len(shared) * max(len(chosen), 1) // max(len(singles), 1))]
+    count = len(chosen) + sum(map(len, shared))
+
+    def add(scores: Tensor, centred: Tensor, place: int) -> None:
+        off = (scores - centred).square().sum(0)
+        errors[place] += float((off * weight).sum()) / count
+
     for block in blocks(len(chosen)):
         vectors, centred = basis.vectors(chosen[block]), target[chosen[block]] - mean
         for place, penalty in enumerate(grid):
-            off = _scores(basis, vectors, projected, centred, penalty) - centred
-            errors[place] += float((off.square().sum(0) * weight).sum()) / len(chosen)
+            add(_scores(basis, vectors, projected, centred, penalty), centred, place)
+    for group in shared:
+        centred = target[group] - mean
+        for place, penalty in enumerate(grid):
+            add(_group_scores(basis, group, projected, centred, penalty), centred, place)
     return errors
 
 

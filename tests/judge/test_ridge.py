@@ -152,7 +152,28 @@ def test_the_penalty_has_the_least_error_and_the_grid_grows_at_its_edge():
     error = ((scores - y).square().sum(0) / y.sum(0)).sum()
     assert errors[penalty.best] == pytest.approx(float(error), rel=1e-3)
     smooth = (x[:, :1] / 3).sigmoid()  # without noise, the less penalty the better
-    assert min(Ridge.of(x).choose(smooth).grid) < GRID[0]
+    with pytest.warns(UserWarning, match="at the edge"):
+        assert min(Ridge.of(x).choose(smooth).grid) < GRID[0]
+
+
+def test_the_penalty_of_groups_is_chosen_without_them():
+    x, y = make(rows=60)
+    twice = torch.arange(120) % 60  # every row has a copy, which alone would call for no penalty
+    ridge = Ridge.of(x[twice], groups=twice)
+    penalty = ridge.choose(y[twice])
+    errors = dict(zip(penalty.grid, penalty.errors, strict=True))
+    scores = ridge.leave_one_out(y[twice], penalty.best)
+    error = ((scores - y[twice]).square().sum(0) / y[twice].sum(0)).sum()
+    assert errors[penalty.best] == pytest.approx(float(error), rel=1e-3)
+    assert not penalty.at_edge
+
+
+def test_what_is_odd_is_told():
+    x, y = make(rows=60)
+    with pytest.warns(UserWarning, match="60 rows have the same features"):
+        ridge = Ridge.of(torch.cat([x, x]))
+    with pytest.warns(UserWarning, match="at the edge"):
+        ridge.choose(torch.cat([y, y]))  # each row's copy says all, so the least penalty is best
 
 
 @pytest.mark.parametrize(

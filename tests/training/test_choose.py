@@ -328,6 +328,7 @@ def test_auto_cannot_be_started_by_itself():
 # Images, and several processes.
 
 
+@pytest.mark.filterwarnings("ignore:the best penalty")  # of random images
 def test_images_are_compared_as_features_and_the_network_is_trained(photos, monkeypatch):
     plan = auto(photos, ["bce", "kernel-ridge", "second-opinion-trained"])
     plan.model.backbone, plan.model.pretrained, plan.data.size = "test_resnet", False, 32

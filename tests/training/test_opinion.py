@@ -171,6 +171,7 @@ def test_other_methods_ask_no_judge(tmp_path, asked):
     assert not asked
 
 
+@pytest.mark.filterwarnings("ignore:the best penalty")  # of random images
 def test_images_are_judged_by_frozen_features_and_trained_whole(photos, tmp_path):
     tree = {
         "data": {"path": str(photos), "size": 32, "workers": 0},
