@@ -27,6 +27,7 @@ from balancemix.bench.pool import advise
 from balancemix.data import BUILT_IN
 from balancemix.data.fingerprint import fingerprint
 from balancemix.errors import InputError
+from balancemix.labels.stored import stored_labels
 from balancemix.plan.plan import Plan
 from balancemix.run import Run
 from balancemix.training.experiment import load_rows
@@ -148,7 +149,7 @@ def _read_content(plan: Plan) -> Content:
     for split, rows in (("train", splits.train), ("test", splits.test)):
         facts = {name: array for name, array in fingerprint(rows).items() if name != "dates"}
         if rows.truth is not None:
-            facts["truth"] = rows.truth.numpy()
+            facts["truth"] = stored_labels(rows.truth)
         if rows.groups is not None:
             facts["groups"] = rows.groups.numpy()
         arrays |= {f"{split}_{name}": array for name, array in facts.items()}
@@ -169,9 +170,12 @@ def _check_run(job: Job, run: Run, content: Content) -> None:
     if known is None:
         raise InputError(f"{run.path}: does not say which data it was trained on")
     with np.load(io.BytesIO(known), allow_pickle=False) as kept:
+        verified = {"train_verified", "test_verified"}  # neither file has them if there are none
+        changed = verified & set(kept) != verified & set(content.arrays)
         for name, array in kept.items():
-            if name in content.arrays and not np.array_equal(content.arrays[name], array):
-                raise InputError(f"{run.path}: was trained on other data than {job.data} is now")
+            changed |= name in content.arrays and not np.array_equal(content.arrays[name], array)
+    if changed:
+        raise InputError(f"{run.path}: was trained on other data than {job.data} is now")
 
 
 def _scores(scores: Mapping[str, float]) -> dict[str, float]:

@@ -67,15 +67,16 @@ def read(data: str | Path, options: ReadOptions = ReadOptions()) -> Source:
 
 def rows_of(source: Source, view: View = View()) -> Rows:
     """Make rows of a source, in its order."""
-    labels = source.known, source.classes, source.names, source.truth
+    labels = source.given, source.classes, source.names, source.truth
+    rows: Rows
     if source.features is not None:
         stored, pictures = source.stored, source.images
         rows = FeatureRows(source.features, *labels, view, stored=stored, pictures=pictures)
-        return rows.with_groups(source.group_numbers)
-    if not isinstance(source.images, list):
+    elif isinstance(source.images, list):
+        rows = ImageRows(source.images, *labels, view, folder=source.path)
+    else:
         raise InputError(f"{source.path}: has neither features nor image files")
-    images = ImageRows(source.images, *labels, view, folder=source.path)
-    return images.with_groups(source.group_numbers)
+    return rows.with_groups(source.group_numbers).with_verified(source.verified)
 
 
 def read_images(

@@ -1,6 +1,7 @@
 """Fingerprint: what a run remembers of its rows, so that data that changes under it is noticed.
 
 names, classes, given   the rows and their labels, as read
+verified                which labels are verified, if any are
 marks                   a number for each input: the size of its file, or a checksum of its row
 dates                   when each file was changed last; 0 for features
 """
@@ -23,6 +24,7 @@ from balancemix.data.features import FeatureRows
 from balancemix.data.images import ImageRows
 from balancemix.data.rows import Rows
 from balancemix.errors import InputError, listing
+from balancemix.labels.stored import stored_labels
 
 Array = npt.NDArray[Any]
 
@@ -34,13 +36,16 @@ REMEDY = "put the data back as it was, or start over with --force"
 def fingerprint(rows: Rows) -> dict[str, Array]:
     """Describe rows by arrays that a run keeps."""
     marks, dates = _marks(rows)
-    return {
+    facts = {
         "names": np.array(rows.names, dtype=np.str_),
         "classes": np.array(rows.classes, dtype=np.str_),
-        "given": rows.given.numpy(),
+        "given": stored_labels(rows.given),
         "marks": marks,
         "dates": dates,
     }
+    if rows.verified is not None and bool(rows.verified.any()):
+        facts["verified"] = rows.verified.numpy()
+    return facts
 
 
 def check_fingerprint(arrays: Mapping[str, Array]) -> None:
@@ -54,6 +59,11 @@ def check_fingerprint(arrays: Mapping[str, Array]) -> None:
         rows, columns = shapes[0], shapes[1]
         if len(rows) != 1 or len(columns) != 1 or shapes[2:] != [rows + columns, rows, rows]:
             raise ValueError(f"its facts of the {split} rows do not belong together")
+        verified = arrays.get(f"{split}_verified")
+        if verified is not None and (
+            verified.shape != rows + columns or verified.dtype != np.bool_
+        ):
+            raise ValueError(f"it does not hold which labels of the {split} rows are verified")
 
 
 def matched(rows: Rows, kept: Mapping[str, Array], where: str | Path) -> Rows:
@@ -69,11 +79,19 @@ def matched(rows: Rows, kept: Mapping[str, Array], where: str | Path) -> Rows:
     if len(differing):
         i, k = differing[0]
         pair = kept["given"][i, k], rows.given[i, k]
-        was, now = ("present" if value else "absent" for value in pair)
+        was, now = (("absent", "present", "unknown")[value] for value in pair)
         raise _changed(
             where,
             f"labels are not those that the run trains on ({len(differing)} of them), the first: "
             f"{rows.names[i]!r}, {rows.classes[k]!r} was {was} and is {now}",
+        )
+    differing = np.argwhere(_verified(rows) != kept.get("verified", False))
+    if len(differing):
+        i, k = differing[0]
+        raise _changed(
+            where,
+            f"other labels are verified than when the run started ({len(differing)} of them), the "
+            f"first: {rows.names[i]!r}, {rows.classes[k]!r}",
         )
     marks, dates = _marks(rows)
     other = [repr(rows.names[i]) for i in np.flatnonzero(marks != kept["marks"])]
@@ -131,6 +149,13 @@ def _in_order(rows: Rows, names: list[str], where: str | Path) -> Rows:
         raise _changed(where, "its rows are in another order, and some share a name")
     warnings.warn(f"{where}: its rows are in another order; matched by name", stacklevel=3)
     return rows.subset(torch.tensor([place[name] for name in names]))
+
+
+def _verified(rows: Rows) -> Array:
+    if rows.verified is None:
+        return np.zeros(rows.given.shape, np.bool_)
+    marks: Array = rows.verified.numpy()
+    return marks
 
 
 def _marks(rows: Rows) -> tuple[Array, Array]:

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from balancemix.errors import InputError
+from balancemix.labels.table import check_given
 from balancemix.processes import BatchIndex
 
 if TYPE_CHECKING:
@@ -45,11 +46,12 @@ def batch_seed(seed: int, index: Sequence[int]) -> int:
 
 
 class Rows(Dataset[tuple[Input, int]]):
-    """N rows with N×K labels of 0 and 1; immutable, methods such as `subset` return copies.
+    """N rows with N×K labels; immutable, methods such as `subset` return copies.
 
     `given` holds the labels as annotated, which may be wrong; `truth` is only for scoring, and no
-    method receives it. Both are uint8; a truth of int8 may hold −1, unknown, which scoring leaves
-    out. `groups` numbers the group of each row if there are any: rows that belong together, such as
+    method receives it. Both are int8: 1 present, 0 absent, −1 unknown, which scoring leaves out.
+    `verified` (N×K bool) marks the given labels that are known to be right, if there are any.
+    `groups` numbers the group of each row if there are any: rows that belong together, such as
     images of one patient. The index in a batch is the position in these rows, also after `subset`.
 
     Rows return a whole batch at a time, which `collate` tells a loader to leave as it is. Augmented
@@ -76,16 +78,28 @@ class Rows(Dataset[tuple[Input, int]]):
         self.names = [f"row {i}" for i in range(len(given))] if names is None else list(names)
         self.views, self.seed = 0, 0
         self.groups: Tensor | None = None
-        self._keep(_as_labels(given), None if truth is None else _as_labels(truth))
+        self.verified: Tensor | None = None
+        self.given = self._labels("given", given)
+        self.truth = None if truth is None else self._labels("truth", truth)
 
-    def _keep(self, given: Tensor, truth: Tensor | None) -> None:
+    def _labels(self, name: str, labels: Matrix) -> Tensor:
+        """Convert labels to int8, and refuse those of another shape or with another value."""
+        labels = torch.as_tensor(labels)
+        self._check_shape(name, labels)
+        if labels.is_floating_point():
+            labels = labels.masked_fill(labels.isnan(), -1)
+        try:
+            check_given(labels)
+        except ValueError as error:
+            raise InputError(f"{name}: {error}") from None
+        # 0 and 1 are the same bytes as int8, so they need no copy.
+        return labels.view(torch.int8) if labels.dtype == torch.uint8 else labels.to(torch.int8)
+
+    def _check_shape(self, name: str, matrix: Tensor) -> None:
         shape = (len(self.names), len(self.classes))
-        types = {"given": (given, (torch.uint8,)), "truth": (truth, (torch.uint8, torch.int8))}
-        for name, (matrix, known) in types.items():
-            if matrix is not None and (matrix.shape != shape or matrix.dtype not in known):
-                actual = f"{'×'.join(map(str, matrix.shape))} {matrix.dtype}"
-                raise InputError(f"{name} must be {shape[0]}×{shape[1]} uint8, not {actual}")
-        self.given, self.truth = given, truth
+        if matrix.shape != shape:
+            actual = "×".join(map(str, matrix.shape))
+            raise InputError(f"{name} must be {shape[0]}×{shape[1]}, not {actual}")
 
     def __len__(self) -> int:
         return len(self.names)
@@ -121,10 +135,23 @@ class Rows(Dataset[tuple[Input, int]]):
         rows.views, rows.seed = views, seed
         return rows
 
-    def with_given(self, given: Tensor, truth: Tensor | None) -> Self:
-        """Replace the given labels, and what is known of their truth."""
+    def with_given(self, given: Matrix, truth: Matrix | None) -> Self:
+        """Replace the given labels, and what is known of their truth; `verified` stays."""
         rows = copy.copy(self)
-        rows._keep(given, truth)
+        rows.given = self._labels("given", given)
+        rows.truth = None if truth is None else self._labels("truth", truth)
+        return rows.with_verified(self.verified)
+
+    def with_verified(self, verified: Matrix | None) -> Self:
+        """Say which given labels are known to be right; an unknown one never is."""
+        marks = None if verified is None else torch.as_tensor(verified)
+        if marks is not None:
+            self._check_shape("verified", marks)
+            if not bool(((marks == 0) | (marks == 1)).all()):
+                raise InputError("verified: marks must be 0 or 1")
+            marks = (marks != 0) & (self.given >= 0)
+        rows = copy.copy(self)
+        rows.verified = marks
         return rows
 
     def with_groups(self, groups: Matrix | None) -> Self:
@@ -143,8 +170,10 @@ class Rows(Dataset[tuple[Input, int]]):
         """Keep the rows at `index` (row numbers), in its order."""
         rows = copy.copy(self)
         rows.names = [self.names[i] for i in index.tolist()]
-        rows.groups = None if self.groups is None else self.groups[index]
-        rows._keep(self.given[index], None if self.truth is None else self.truth[index])
+        rows.given = self.given[index]
+        for name in ("truth", "verified", "groups"):
+            values = getattr(self, name)
+            setattr(rows, name, None if values is None else values[index])
         rows._pick(index)
         return rows
 
@@ -154,18 +183,10 @@ class Rows(Dataset[tuple[Input, int]]):
     def for_workers(self) -> Self:
         """Leave out what a loading process does not need, since each start sends it a copy."""
         rows = copy.copy(self)
-        rows.names, rows.given, rows.truth = [], self.given.new_empty(0, len(self.classes)), None
-        rows.groups = None
+        rows.names, rows.given = [], self.given.new_empty(0, len(self.classes))
+        rows.truth = rows.verified = rows.groups = None
         return rows
 
     def picture(self, i: int) -> Image | None:
         """Return a picture of row i, if there is one."""
         return None
-
-
-def _as_labels(labels: Matrix) -> Tensor:
-    """Make uint8 of other types that hold only 0 and 1: booleans, int64, arrays of NumPy."""
-    labels = torch.as_tensor(labels)
-    if labels.is_floating_point() or labels.dtype in (torch.uint8, torch.int8):
-        return labels
-    return labels.to(torch.uint8) if bool(((labels == 0) | (labels == 1)).all()) else labels

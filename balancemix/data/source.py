@@ -28,8 +28,8 @@ class Source:
     """What the files at `path` say about N rows and K classes.
 
     given      N×K int8: 1 present, 0 absent, −1 unknown
-    truth      where it differs from `given`: N×K uint8, or int8 with −1 where it is unknown
-    verified   N×K bool: labels that a person confirmed
+    truth      where it differs from `given`: N×K of 0, 1 and −1 (unknown), int8 or uint8
+    verified   N×K bool: labels that are known to be right
     split      the name of each row's split
     groups     the name of each row's group; a row without a name ("") is a group of its own
     images     N image files; with `features` they only illustrate the rows, and may be missing or
@@ -78,18 +78,6 @@ class Source:
 
     def __len__(self) -> int:
         return len(self.names)
-
-    @property
-    def known(self) -> Tensor:
-        """The given labels as training reads them: N×K uint8, none of them unknown."""
-        unknown = (self.given < 0).nonzero()
-        if len(unknown):
-            i, k = unknown[0].tolist()
-            raise InputError(
-                f"{self.path} {self.names[i]!r}, class {self.classes[k]!r}: the label is unknown; "
-                "training reads 0 and 1"
-            )
-        return self.given.to(torch.uint8)
 
     @property
     def group_numbers(self) -> Tensor | None:

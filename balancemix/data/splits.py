@@ -81,10 +81,10 @@ def split(where: str, rows: Rows, names: Sequence[str]) -> Splits:
     """Split rows by the name of each one's split; `where` begins the messages.
 
     The rows to score on are `test`, or else `val`, or else `valid`. Warns of classes without a
-    positive among the training rows. A truth that is unknown in places (int8) is for scoring only:
-    the training rows lose it.
+    positive among the training rows. A truth that is unknown where a label is given is for scoring
+    only: the training rows lose it.
 
-    >>> rows = Rows(torch.eye(3, dtype=torch.uint8).repeat(2, 1), ["a", "b", "c"])
+    >>> rows = Rows(torch.eye(3, dtype=torch.int8).repeat(2, 1), ["a", "b", "c"])
     >>> len(split("photos", rows, ["train"] * 4 + ["val"] * 2).test)
     2
     """
@@ -93,7 +93,7 @@ def split(where: str, rows: Rows, names: Sequence[str]) -> Splits:
     if "train" not in parts:
         raise InputError(f"{where}: no rows to train on; give some of them the split 'train'")
     train = parts["train"]
-    if train.truth is not None and train.truth.dtype == torch.int8:
+    if rows.truth is not None and bool(((rows.truth < 0) & (rows.given >= 0)).any()):
         parts["train"] = train.with_given(train.given, None)
     scored = next((parts[name] for name in NAMES[1:] if name in parts), None)
     if scored is None:
@@ -186,6 +186,6 @@ def add_noise(splits: Splits, kind: str, seed: int) -> tuple[Source, Tensor, dic
     measured = noise.measured_rates(splits.train.given, given)
     noisy = source.given.clone()
     noisy[source.rows_in("train")] = given.to(noisy.dtype)
-    truth = source.known if source.truth is None else source.truth
+    truth = source.given if source.truth is None else source.truth
     facts = {"noise": kind, "seed": seed, "measured": measured}
     return replace(source, truth=truth, facts=facts), noisy, measured

@@ -1,4 +1,4 @@
-"""The label table as a run stores it: checked, and that of an older version translated."""
+"""Labels as files store them: the table of a run is checked, an older one translated."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -44,6 +44,16 @@ def read_stored(arrays: Mapping[str, Array]) -> Stored:
         raise ValueError("two of its classes share a name")
     matrices = (torch.from_numpy(each) for each in (target, weight, status, clean))
     return Stored(Labels(given, *matrices), torch.from_numpy(confidence), names, classes)
+
+
+def stored_labels(labels: Tensor) -> Array:
+    """Return labels as files hold them: uint8, or int8 if any is unknown.
+
+    >>> stored_labels(torch.tensor([[1, 0]], dtype=torch.int8))
+    array([[1, 0]], dtype=uint8)
+    """
+    array: Array = labels.numpy()
+    return array if bool((labels < 0).any()) else array.astype(np.uint8)
 
 
 def read_labels(

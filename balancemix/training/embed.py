@@ -29,6 +29,7 @@ from balancemix.data.loading import Loader, workers_for
 from balancemix.data.rows import batch_seed
 from balancemix.errors import InputError
 from balancemix.files import check_output, locked
+from balancemix.labels.stored import stored_labels
 from balancemix.models.backbones import input_size, normalisation
 from balancemix.models.classifier import build_embedder
 from balancemix.models.fold import folded
@@ -222,9 +223,14 @@ def forward(
 
 
 def _labels(rows: ImageRows, split: Sequence[str] | None, out: Path) -> dict[str, Array]:
-    arrays: dict[str, Array] = {"labels": rows.given.numpy(), "classes": np.array(rows.classes)}
+    arrays: dict[str, Array] = {
+        "labels": stored_labels(rows.given),
+        "classes": np.array(rows.classes),
+    }
     if rows.truth is not None:
-        arrays["truth"] = rows.truth.numpy()
+        arrays["truth"] = stored_labels(rows.truth)
+    if rows.verified is not None:
+        arrays["verified"] = rows.verified.numpy()
     if split is not None:
         arrays["split"] = np.array(split)
     if rows.groups is not None:

@@ -21,6 +21,7 @@ from balancemix.data.formats.builtin import RandomImages
 from balancemix.errors import InputError
 from balancemix.evaluation.scoring import Metrics
 from balancemix.labels import noise
+from balancemix.labels.stored import stored_labels
 from balancemix.methods import Auto, Mixup
 from balancemix.models.backbones import normalisation
 from balancemix.plan.plan import Plan, make_method
@@ -105,7 +106,7 @@ class Experiment:
             return
         facts = {"noise": self.plan.noise, "seed": self.plan.seed, "measured": self.measured}
         run.write_json("noise", facts)
-        run.write_arrays("truth", {"truth": self.train.truth.numpy()})
+        run.write_arrays("truth", {"truth": stored_labels(self.train.truth)})
 
 
 def load_experiment(plan: Plan, known: bytes | None = None) -> Experiment:

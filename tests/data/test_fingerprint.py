@@ -48,6 +48,14 @@ def test_rows_in_another_order_are_matched_by_name():
             "labels are not .*8 of them.*'a', 'cat' was present and is absent",
         ),
         (
+            lambda rows: rows.with_given(rows.given - 2 * (rows.given == 1).char(), None),
+            "labels are not .*4 of them.*'a', 'cat' was present and is unknown",
+        ),
+        (
+            lambda rows: rows.with_verified(rows.given),
+            "other labels are verified .*4 of them.*first: 'a', 'cat'",
+        ),
+        (
             lambda rows: FeatureRows(rows.features + 1, rows.given, rows.classes, rows.names),
             "inputs are not what they were: 'a', 'b', 'c' and 1 more",
         ),
@@ -57,6 +65,26 @@ def test_rows_that_changed_are_refused(change, message):
     rows = make_rows()
     with pytest.raises(InputError, match=f"x.npz: {message}.*start over with --force"):
         matched(change(rows), fingerprint(rows), "x.npz")
+
+
+def test_unknown_and_verified_labels_are_kept(tmp_path):
+    plain = make_rows()
+    given = plain.given.clone()
+    given[3, 0] = -1
+    rows = plain.with_given(given, None).with_verified(given > 0)
+    kept = fingerprint(rows)
+    assert matched(rows, kept, "x.npz") is rows
+    for changed in (plain.with_verified(given > 0), rows.with_verified(None)):
+        with pytest.raises(InputError, match="start over with --force"):
+            matched(changed, kept, "x.npz")
+    with pytest.raises(InputError, match="was absent and is unknown"):
+        matched(rows.with_verified(None), fingerprint(plain), "x.npz")
+
+
+def test_a_fingerprint_without_them_is_as_it_was():
+    kept = fingerprint(make_rows().with_verified(torch.zeros(4, 2)))
+    assert list(kept) == ["names", "classes", "given", "marks", "dates"]
+    assert kept["given"].dtype == np.uint8
 
 
 def test_new_rows_are_refused():

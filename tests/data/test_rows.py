@@ -112,7 +112,9 @@ def test_rows_are_immutable(rows):
     with pytest.raises(InputError, match="given must be"):
         rows.with_given(before[:-1], None)
     with pytest.raises(InputError, match="truth must be"):
-        rows.with_given(before, before.float())
+        rows.with_given(before, before[:, :-1])
+    with pytest.raises(InputError, match=r"truth: .*must be 0, 1 or −1"):
+        rows.with_given(before, before / 2)
     with pytest.raises(InputError, match="views"):
         rows.with_views(-1, 0)
 
@@ -260,12 +262,33 @@ def test_augmentations(photos):
 def test_rows_of_plain_arrays():
     given, truth = np.array([[1, 0], [0, 1]]), np.array([[True, False], [True, True]])
     rows = FeatureRows(np.eye(2), given, ["cat", "dog"], ["a", "b"], truth)
-    assert (rows.given.dtype, rows.truth.dtype) == (torch.uint8, torch.uint8)
+    assert (rows.given.dtype, rows.truth.dtype) == (torch.int8, torch.int8)
     assert (rows.given.tolist(), rows.truth.tolist()) == (given.tolist(), truth.tolist())
     assert rows.__getitems__([1])[0].tolist() == [[0.0, 1.0]]
-    for wrong in (2 * given, given - 1, given.astype(float)):
-        with pytest.raises(InputError, match="given must be 2×2 uint8, not 2×2"):
+    for wrong in (2 * given, given - 2, given / 2, (255 * given).astype(np.uint8)):
+        with pytest.raises(InputError, match="given: given labels must be 0, 1 or −1"):
             FeatureRows(np.eye(2), wrong, ["cat", "dog"])
+
+
+@pytest.mark.parametrize("unknown", [-1, np.nan])
+def test_unknown_and_verified_labels_stay_with_their_rows(unknown):
+    given = np.array([[1, unknown], [0, 1], [unknown, 0]])
+    rows = FeatureRows(np.eye(3), given, ["cat", "dog"])
+    assert rows.verified is None
+    assert rows.given.tolist() == [[1, -1], [0, 1], [-1, 0]]
+    rows = rows.with_verified(np.array([[1, 1], [0, 0], [1, 1]]))
+    assert rows.verified.tolist() == [[True, False], [False, False], [False, True]]
+    part = rows.with_views(2, 0).subset(torch.tensor([2, 0]))
+    assert part.given.tolist() == [[-1, 0], [1, -1]]
+    assert part.verified.tolist() == [[False, True], [True, False]]
+    other = rows.with_given(torch.full((3, 2), -1), None)
+    assert not other.verified.any()  # nobody knows them
+    assert rows.with_given(1 - rows.given.abs(), None).verified.equal(rows.verified)
+    assert rows.for_workers().verified is None
+    assert rows.with_verified(None).verified is None
+    for wrong, message in ((given[:2], "must be 3×2, not 2×2"), (2 * np.eye(3, 2), "0 or 1")):
+        with pytest.raises(InputError, match=f"verified.*{message}"):
+            rows.with_verified(wrong)
 
 
 def test_image_rows_refuse(photos, tmp_path):

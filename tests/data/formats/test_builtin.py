@@ -19,7 +19,7 @@ def test_what_is_in_it(data):
     assert data.train.features.dtype == torch.float32
     assert data.train.features.shape[1] == data.test.features.shape[1] == 300
     for rows in (data.train, data.test):
-        assert rows.given.dtype == torch.uint8
+        assert rows.given.dtype == torch.int8
         assert rows.given.sum(1).min() == 1
         assert rows.given.sum(1).max() == 4
         assert rows.picture(0).size == (32, 8)

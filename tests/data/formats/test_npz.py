@@ -63,7 +63,7 @@ def test_npz_of_features_and_labels_alone(tmp_path):
     )
     assert data.classes == ["class 0", "class 1"]
     assert (len(data.train), len(data.test)) == (2, 2)
-    assert data.train.given.dtype == torch.uint8
+    assert data.train.given.dtype == torch.int8
     assert all(name.startswith("row ") for name in data.train.names)
     assert data.train.truth is None
 
