@@ -24,6 +24,9 @@ from balancemix.methods.mixing import draw_lambda, mix
 from balancemix.methods.sampling import Batches
 from balancemix.processes import Shard
 
+if TYPE_CHECKING:
+    from balancemix.methods.closed_form import ClosedForm
+
 Reduction = Literal["sum", "mean"]
 
 _STATE = ("table", "odds", "epoch", "epochs", "generator", "order")  # what `start` adds
@@ -132,9 +135,14 @@ class Method:
         return dataclasses.replace(self)
 
     @property
+    def closed_form(self) -> ClosedForm | None:
+        """How its model is solved, if it is not trained."""
+        return None
+
+    @property
     def closed(self) -> bool:
         """Whether its model is solved in closed form: no epochs, no batches."""
-        return False
+        return self.closed_form is not None
 
     @property
     def needs_opinion(self) -> bool:

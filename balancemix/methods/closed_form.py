@@ -30,6 +30,15 @@ from balancemix.methods.base import Method
 from balancemix.models.kernel import KernelMachine
 
 
+@dataclass(frozen=True)
+class ClosedForm:
+    """How a method's model is solved."""
+
+    kernel: Kernel = "rbf"
+    penalty: float | None = None  # None: that with the least leave-one-out error
+    ridge: Ridge | None = None  # the training rows, if they are factored already
+
+
 class Solution(NamedTuple):
     """A model in closed form, and what its leave-one-out scores say."""
 
@@ -63,14 +72,9 @@ class RidgeRegression(Method):
             )
 
     @property
-    def closed(self) -> bool:
-        """Always."""
-        return True
-
-    @property
-    def kernel(self) -> Kernel:
-        """How rows are compared."""
-        return "linear"
+    def closed_form(self) -> ClosedForm:
+        """Fit the given labels by a linear function of the features."""
+        return ClosedForm("linear")
 
     def solve(self, ridge: Ridge, given: Tensor) -> KernelMachine:
         """Fit N×K given labels of the rows that were factored; unknown ones (−1) are left out."""
@@ -83,6 +87,6 @@ class KernelRidge(RidgeRegression):
     """Kernel ridge regression; see the module's docstring."""
 
     @property
-    def kernel(self) -> Kernel:
-        """How rows are compared."""
-        return "rbf"
+    def closed_form(self) -> ClosedForm:
+        """Fit the given labels by similarities of rows."""
+        return ClosedForm("rbf")

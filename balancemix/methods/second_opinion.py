@@ -38,6 +38,7 @@ from balancemix.judge.ridge import Ridge
 from balancemix.labels.table import Status
 from balancemix.methods.base import Method
 from balancemix.methods.checks import check_informed, require
+from balancemix.methods.closed_form import ClosedForm
 from balancemix.models.kernel import KernelMachine, MeanOfLogOdds
 
 Form = Literal["auto", "trained", "closed", "mean"]
@@ -63,12 +64,14 @@ class SecondOpinion(Method):
         self.machine: KernelMachine | None = None  # solved by `start`, for the mean
 
     @property
-    def closed(self) -> bool:
-        """Whether T is fitted by kernel ridge regression alone."""
-        return self.form == "closed"
+    def closed_form(self) -> ClosedForm | None:
+        """Fit T by kernel ridge regression alone, if that is the form."""
+        if self.form != "closed":
+            return None
+        return ClosedForm("rbf", self._fixed_penalty, self.ridge)
 
     @property
-    def fixed_penalty(self) -> float | None:
+    def _fixed_penalty(self) -> float | None:
         """The penalty of kernel ridge regression; None leaves it to leave-one-out."""
         return self.penalty if self._judged else None
 
@@ -103,7 +106,7 @@ class SecondOpinion(Method):
             self._adopt(opinion)
         if self.form in ("auto", "mean") and ridge is not None:
             target, _ = self.table.rows(slice(None))
-            penalty = self.fixed_penalty or ridge.choose(target).best
+            penalty = self._fixed_penalty or ridge.choose(target).best
             self.machine = ridge.solve(target, penalty)
         return self
 

@@ -13,6 +13,7 @@ import numpy as np
 from balancemix import processes
 from balancemix.data import FeatureRows, Rows
 from balancemix.errors import DamagedFile
+from balancemix.judge.basis import Kernel
 from balancemix.judge.opinion import Opinion, judge
 from balancemix.judge.ridge import Ridge
 from balancemix.plan.plan import Plan
@@ -47,7 +48,8 @@ def informed(plan: Plan, train: Rows, run: Run | None = None) -> Plan:
 
 def make_ridge(plan: Plan, rows: Rows) -> Ridge:
     """Factor the features of rows; those of images come from the frozen backbone."""
-    kernel: Any = getattr(plan.method, "kernel", "rbf")
+    form = plan.method.closed_form
+    kernel: Kernel = form.kernel if form else "rbf"  # the judge's, where a network is trained
     device = best_device(plan.train.device)
     features = features_of(rows, plan)
     return Ridge.of(features, kernel=kernel, groups=rows.groups, seed=plan.seed, device=device)

@@ -37,9 +37,11 @@ def solve(
     check_alike(plan, train)
     start = time.perf_counter()
     method = copy.copy(plan.method).start(train.given, 1, plan.seed)
-    ridge = ridge or getattr(method, "ridge", None) or make_ridge(plan, train)
-    target, fixed = method.table.rows(slice(None))[0], getattr(method, "fixed_penalty", None)
-    machine, penalty, confidence = solve_targets(ridge, target, penalty=fixed)
+    form = method.closed_form
+    assert form is not None  # a method that is trained goes to `fit`
+    ridge = ridge or form.ridge or make_ridge(plan, train)
+    target = method.table.rows(slice(None))[0]
+    machine, penalty, confidence = solve_targets(ridge, target, penalty=form.penalty)
     line: dict[str, Any] = {"epoch": 1, "penalty": penalty.best}
     if penalty.grid:
         errors = zip(penalty.grid, penalty.errors, strict=True)

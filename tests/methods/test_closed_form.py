@@ -33,11 +33,13 @@ def test_scores_of_any_rows_are_scikit_learns(name):
     method: Any = METHODS[name]()
     x, labels = make_data(n=60)
     new, _ = make_data(seed=3, n=25)
-    ridge = Ridge.of(x, kernel=method.kernel)
+    ridge = Ridge.of(x, kernel=method.closed_form.kernel)
     machine = method.solve(ridge, labels)
     mean = labels.double().numpy().mean(0)
     z = standardised(x)
-    fitted = other(method.kernel, ridge.choose(labels).best).fit(z, labels.numpy() - mean)
+    fitted = other(method.closed_form.kernel, ridge.choose(labels).best).fit(
+        z, labels.numpy() - mean
+    )
     shown = (new.double().numpy() - x.double().numpy().mean(0)) / x.double().numpy().std(0)
     want = fitted.predict(shown) + mean
     np.testing.assert_allclose(machine.scores(new).numpy(), want, atol=2e-4)
@@ -47,10 +49,10 @@ def test_scores_of_any_rows_are_scikit_learns(name):
 def test_the_stored_confidence_is_scikit_learns_without_the_row(name):
     method: Any = METHODS[name]()
     x, labels = make_data(n=60)
-    solution = solve_targets(Ridge.of(x, kernel=method.kernel), labels)
+    solution = solve_targets(Ridge.of(x, kernel=method.closed_form.kernel), labels)
     mean = labels.double().numpy().mean(0)
     want = cross_val_predict(
-        other(method.kernel, solution.penalty.best),
+        other(method.closed_form.kernel, solution.penalty.best),
         standardised(x),
         labels.numpy() - mean,
         cv=LeaveOneOut(),
@@ -63,7 +65,7 @@ def test_the_stored_confidence_is_scikit_learns_without_the_row(name):
 def test_the_penalty_has_the_least_error_against_the_given_labels(name):
     method: Any = METHODS[name]()
     x, labels = make_data(n=60)
-    penalty = solve_targets(Ridge.of(x, kernel=method.kernel), labels).penalty
+    penalty = solve_targets(Ridge.of(x, kernel=method.closed_form.kernel), labels).penalty
     assert penalty.best == penalty.grid[int(np.argmin(penalty.errors))]
 
 
