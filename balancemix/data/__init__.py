@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from balancemix.data.decisions import decide
 from balancemix.data.features import FeatureRows
 from balancemix.data.formats import builtin, find_format, npz
 from balancemix.data.formats import images as image_folder
@@ -62,7 +63,8 @@ def load(data: str | Path, view: View = View(), options: ReadOptions = ReadOptio
 def read(data: str | Path, options: ReadOptions = ReadOptions()) -> Source:
     """Read the files of a data set, by the first format that recognises it."""
     path = _path(data)
-    return without_missing(find_format(path).read(path, options), options.skip_bad)
+    source = without_missing(find_format(path).read(path, options), options.skip_bad)
+    return source if builtin.recognise(path) else decide(source)
 
 
 def rows_of(source: Source, view: View = View()) -> Rows:

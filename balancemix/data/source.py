@@ -20,6 +20,7 @@ from balancemix.options import View as View
 # The fields of a source that have an entry for each row.
 PER_ROW = (
     "names", "given", "split", "groups", "truth", "verified", "images", "features", "stored",
+    "file_given",
 )  # fmt: skip
 
 
@@ -36,6 +37,7 @@ class Source:
                be N×H×W pixels
     features   N×D, or maps N×D×H×W
     stored     augmented views of the features, N×V×D…
+    file_given  the labels of the file, where decisions of people replaced some in `given`
     origin     what the format needs in order to write the same file again
     facts      how the labels were made
     """
@@ -51,6 +53,7 @@ class Source:
     images: list[Path] | Tensor | None = None
     features: Tensor | None = None
     stored: Tensor | None = None
+    file_given: Tensor | None = None
     origin: object = None
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -78,6 +81,13 @@ class Source:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def as_in_file(self) -> Source:
+        """The source with the labels that its file has."""
+        if self.file_given is None:
+            return self
+        return replace(self, given=self.file_given, file_given=None)
 
     @property
     def group_numbers(self) -> Tensor | None:

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from balancemix import interrupts
+from balancemix.data.beside import folder_beside
 from balancemix.data.formats.mapped import read_stored, write_stored
 from balancemix.errors import InputError
 from balancemix.files import locked
@@ -173,9 +174,8 @@ def path_beside(
     >>> path_beside(Path("/x/photos"), backbone="resnet50", pretrained=True, size=160).as_posix()
     '/x/photos.balancemix/features-resnet50-160.npz'
     """
-    whole = Path(os.path.abspath(folder))
     name = re.sub(r"[^\w.-]+", "_", backbone) + ("" if pretrained else "-random")
-    beside = whole.with_name(f"{whole.name}.balancemix") if whole.name else None
+    beside = folder_beside(folder)
     return beside and beside / f"features-{name}-{size}.npz"
 
 

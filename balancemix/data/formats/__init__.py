@@ -33,8 +33,11 @@ class WritableFormat(Format, Protocol):
 
     ENDING: str
 
-    def write(self, source: Source, given: Tensor, out: Path) -> None:
-        """Write the source with other labels, and change nothing else."""
+    def write(self, source: Source, given: Tensor, out: Path) -> list[str] | None:
+        """Write the source with other labels, and change nothing else.
+
+        Returns what a person should know about the file, if anything, a sentence each.
+        """
 
 
 # The first that recognises a path reads it: a labels.csv goes before what else a folder holds.

@@ -1,0 +1,59 @@
+"""Labels written back: in the format of the file they go to, with a log of what changed."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+from torch import Tensor
+
+from balancemix.data.changes import Why, log_of, write_changes
+from balancemix.data.formats import WritableFormat, builtin, find_format, find_writer
+from balancemix.data.source import Source
+
+
+def write_labels(source: Source, given: Tensor, out: Path, why: Why) -> list[str]:
+    """Write a source with other labels, and the log of the changes beside it.
+
+    `why` is the reason for all changes, or says that for a row and a class. Returns what a person
+    should know about the file, a sentence each. What a decision replaced when the data was read is
+    a change as well: the file still has the value from before.
+    """
+    writer = find_writer(out, source.path)
+    stored = source.as_in_file
+    notes = [_only_as_table(source, out)] if _has_no_writer(source) else []
+    notes += writer.write(stored, given, out) or []
+    if is_regular(out):
+        write_changes(stored, given, out, why)
+    return notes
+
+
+def outputs_of(out: Path) -> list[Path]:
+    """List the files that `write_labels` writes, to be checked before anything is computed."""
+    return [out, log_of(out)] if is_regular(out) else [out]
+
+
+def natural_ending(source: Source) -> str:
+    """Choose the ending of the file that a source's labels are written to by default."""
+    ending = getattr(source.origin, "ending", None)  # a table knows that of its file
+    if isinstance(ending, str):
+        return ending
+    form = None if builtin.recognise(source.path) else find_format(source.path)
+    if isinstance(form, WritableFormat):
+        return form.ENDING
+    return ".csv" if source.features is None else ".npz"
+
+
+def is_regular(out: Path) -> bool:
+    """Tell whether a path is that of a file, there or not, and not of a device or a pipe."""
+    return not out.exists() or stat.S_ISREG(out.stat().st_mode)
+
+
+def _has_no_writer(source: Source) -> bool:
+    if builtin.recognise(source.path):
+        return False
+    return not isinstance(find_format(source.path), WritableFormat)
+
+
+def _only_as_table(source: Source, out: Path) -> str:
+    return f"{source.path}: its format is only read, so {out.name} is a new table of all its rows"
