@@ -10,6 +10,7 @@ from typing import Literal, get_args
 from balancemix.errors import InputError, suggest
 
 Augment = Literal["randaugment", "uda", "none"]
+Meaning = Literal["absent", "unknown"]  # of what a file says nothing about, or says −1
 Channels = tuple[float, float, float]
 
 IMAGENET_MEAN: Channels = (0.485, 0.456, 0.406)
@@ -63,7 +64,13 @@ class ReadOptions:
     kept; `difficult` objects of VOC are ignored in evaluation, or negative. `holdout` is the share
     of rows to score on where the files name no split; `seed` draws them, and the built-in digits.
     `cache` says where resized images are kept, see `ImageRows.cached`. `images` is the folder of
-    the pictures that the features of an .npz were made from, if it is not where the file says.
+    the images that a table names, or that the features of an .npz were made from, if it is not
+    where the file says. `labels_only` opens no image, and does not look whether it exists.
+
+    `format` names the format, if it is not to be recognised. In a table, `image_column` and
+    `label_column` name columns, and `separator` is what joins labels in a cell; `list` is a list as
+    in JSON, `whole` a cell that is one label. `unlabelled` and `minus_one` say what a label that
+    is not given, and what −1, means.
     """
 
     skip_bad: bool = False
@@ -73,3 +80,10 @@ class ReadOptions:
     cache: Literal["auto", "memory", "disk", "off"] = "off"
     seed: int = 0
     images: Path | None = None
+    labels_only: bool = False
+    format: str | None = None
+    image_column: str | None = None
+    label_column: str | None = None
+    separator: str | None = None
+    unlabelled: Meaning | None = None
+    minus_one: Meaning | None = None

@@ -2,9 +2,10 @@
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from balancemix.options import BACKBONE, DROPOUT, HIDDEN, Augment, ReadOptions, View
+from balancemix.options import BACKBONE, DROPOUT, HIDDEN, Augment, Meaning, ReadOptions, View
 
 METHOD = "balancemix"
 NOISE = "none"
@@ -15,7 +16,13 @@ SEED = 0
 class DataPlan:
     """Where the rows come from and how they are shown to the model.
 
-    path         `digits`, a folder (labels.csv, COCO, VOC, DeepFashion) or an .npz file
+    path         `digits`, a folder (labels.csv, COCO, VOC, DeepFashion), a table or an .npz file
+    images       the folder of the images that a table names; none: that of the table
+    format       of the data; none: recognised
+    *_column     of a table, which has the images and the labels; none: recognised
+    separator    what joins the labels of a cell; none: recognised
+    unlabelled   what a label that is not given means; none: what it usually does
+    minus_one    what −1 means
     size         images are resized to size × size pixels
     augment      the augmentation that makes a view of an image
     cache        where resized images are kept; auto: in memory if a quarter of it is enough, else
@@ -32,6 +39,13 @@ class DataPlan:
     """
 
     path: str = "digits"
+    images: str | None = None
+    format: str | None = None
+    image_column: str | None = None
+    label_column: str | None = None
+    separator: str | None = None
+    unlabelled: Meaning | None = None
+    minus_one: Meaning | None = None
     size: int = View.size
     augment: Augment = View.augment
     cache: Literal["auto", "memory", "disk", "off"] = "auto"
@@ -55,6 +69,22 @@ class DataPlan:
             raise ValueError(f"holdout must be between 0 and 1, it is {self.holdout}")
         if self.workers is not None:
             _check_least(self, 0, "workers")
+
+    def reading(self) -> ReadOptions:
+        """Return how the files are read."""
+        return ReadOptions(
+            skip_bad=self.skip_bad,
+            unannotated=self.unannotated,
+            difficult=self.difficult,
+            holdout=self.holdout,
+            images=None if self.images is None else Path(self.images),
+            format=self.format,
+            image_column=self.image_column,
+            label_column=self.label_column,
+            separator=self.separator,
+            unlabelled=self.unlabelled,
+            minus_one=self.minus_one,
+        )
 
 
 @dataclass(kw_only=True)

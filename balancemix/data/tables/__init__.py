@@ -1,1 +1,29 @@
-"""People's tables: cells as their files have them, and the same files with some cells changed."""
+"""People's tables: cells as text in, and the same file with some cells changed out."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from balancemix.data.tables.edits import Edits as Edits
+from balancemix.data.tables.sheet import Sheet as Sheet
+from balancemix.data.tables.text import TextSheet as TextSheet
+from balancemix.errors import InputError, suggest
+
+# What opens a file, by its ending.
+SHEETS: dict[str, Callable[[Path], Sheet]] = {
+    ".csv": TextSheet,
+    ".tsv": TextSheet,
+    ".txt": TextSheet,
+}
+
+
+def open_sheet(file: Path) -> Sheet:
+    """Open a table by the ending of its name; reads its header and no more.
+
+    >>> open_sheet(Path("photos.doc"))
+    Traceback (most recent call last):
+    balancemix.errors.InputError: photos.doc: not a table; use one of: .csv, .tsv, .txt
+    """
+    kind = SHEETS.get(file.suffix.lower())
+    if kind is None:
+        raise InputError(f"{file}: not a table; {suggest(file.suffix, list(SHEETS))}")
+    return kind(file)
