@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from balancemix import processes
-from balancemix.data.formats.csv import label_cells
+from balancemix.data.formats.table import label_cells
 from balancemix.data.loading import Loader
 from balancemix.files import write_arrays, write_sheet
 from balancemix.models.classifier import evaluating

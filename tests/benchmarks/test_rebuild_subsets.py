@@ -10,7 +10,7 @@ from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 
 from balancemix.data.formats import deepfashion
-from balancemix.data.formats.csv import label_cells
+from balancemix.data.formats.table import label_cells
 from balancemix.data.source import ReadOptions
 from benchmarks import rebuild_subsets as subsets
 from tests.conftest import SHARED

@@ -215,7 +215,7 @@ FORMATS = "balancemix.data.formats"
 LABEL_READERS = [
     Reader(
         name="labels.csv",
-        modules=(f"{FORMATS}.csv",),
+        modules=(f"{FORMATS}.table",),
         make=seeds.csv,
         damage=damage_text(",|"),
         read=read_folder,

@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
-from balancemix.data.formats import builtin, coco, csv, deepfashion, npz, voc
+from balancemix.data.formats import builtin, coco, deepfashion, npz, table, voc
 from balancemix.data.source import ReadOptions, Source
 from balancemix.errors import InputError, suggest
 
@@ -43,7 +43,7 @@ class WritableFormat(Format, Protocol):
 # The first that recognises a path reads it: a labels.csv goes before what else a folder holds.
 FORMATS: dict[str, Format] = {
     "builtin": builtin,
-    "csv": csv,
+    "table": table,
     "coco": coco,
     "voc": voc,
     "deepfashion": deepfashion,
@@ -55,7 +55,7 @@ def all_formats() -> dict[str, Format]:
     """Return our formats, then those that other packages declare as entry points.
 
     >>> list(all_formats())[:3]
-    ['builtin', 'csv', 'coco']
+    ['builtin', 'table', 'coco']
     """
     formats = dict(FORMATS)
     for point in entry_points(group=GROUP):
@@ -70,12 +70,12 @@ def all_formats() -> dict[str, Format]:
 
 
 def find_format(path: Path) -> Format:
-    """Choose the format that reads a path; csv if it is a folder that none recognises."""
+    """Choose the format that reads a path; table if it is a folder that none recognises."""
     for format_ in all_formats().values():
         if format_.recognise(path) is not None:
             return format_
     if path.is_dir():
-        return csv
+        return table
     state = "unknown format" if path.exists() else "not found"
     raise InputError(f"data {str(path)!r}: {state}; {suggest(str(path), KNOWN)}")
 

@@ -8,7 +8,7 @@ from PIL import Image
 
 from balancemix.data import ReadOptions, View, load
 from balancemix.data.formats import deepfashion
-from balancemix.data.formats.csv import read_classes, read_entries
+from balancemix.data.formats.table import read_classes, read_entries
 from tests.conftest import SHARED
 from tests.data.formats.contract import refused
 

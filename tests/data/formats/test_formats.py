@@ -30,16 +30,16 @@ def declare(monkeypatch, name: str, value: str) -> None:
 
 
 def test_each_format_says_why(tmp_path):
-    for name in ("coco", "csv"):
+    for name in ("coco", "table"):
         (tmp_path / name).mkdir()
     make_coco(tmp_path / "coco", "2017")
     make_voc(tmp_path / "voc", "2007")
     make_deepfashion(tmp_path / "deepfashion")
-    (tmp_path / "csv" / "labels.csv").write_text("")
-    places = {name: tmp_path / name for name in ("csv", "coco", "voc", "deepfashion")}
+    (tmp_path / "table" / "labels.csv").write_text("")
+    places = {name: tmp_path / name for name in ("table", "coco", "voc", "deepfashion")}
     places |= {"builtin": Path("digits"), "npz": Path("any.npz")}
     assert {name: FORMATS[name].recognise(place) for name, place in places.items()} == {
-        "csv": "it holds labels.csv",
+        "table": "it holds labels.csv",
         "coco": "it holds annotations/instances_train2017.json",
         "voc": "it holds VOC2007/ImageSets/Main",
         "deepfashion": "it holds Anno_fine",

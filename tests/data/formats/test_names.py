@@ -11,8 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from balancemix.data import ReadOptions
-from balancemix.data.formats import csv, npz, voc
-from balancemix.data.formats.csv import read_classes, read_entries
+from balancemix.data.formats import npz, table, voc
+from balancemix.data.formats.table import read_classes, read_entries
 from balancemix.data.source import Source
 from balancemix.errors import InputError
 from tests.data.formats.test_voc import make as make_voc
@@ -46,7 +46,7 @@ def test_a_table_is_read_back_the_same_or_refused(names, classes):
     source = source_of(names, classes, [[1] * len(classes)] * len(names))
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "labels.csv"
-        refusal = refusal_of(lambda: csv.write(source, source.given, out))
+        refusal = refusal_of(lambda: table.write(source, source.given, out))
         if refusal:
             assert refusal.startswith(f"{out}: ")
             assert not out.exists()
@@ -78,7 +78,7 @@ def test_a_table_is_read_back_the_same_or_refused(names, classes):
 )
 def test_a_name_that_a_table_would_change_is_refused(tmp_path, names, classes, message):
     with pytest.raises(InputError) as caught:
-        csv.write(source_of(names, classes, [[1, 0]]), torch.tensor([[1, 1]]), tmp_path / "x.csv")
+        table.write(source_of(names, classes, [[1, 0]]), torch.tensor([[1, 1]]), tmp_path / "x.csv")
     assert message in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
@@ -95,7 +95,7 @@ def test_a_list_of_classes_with_a_bar_is_refused(tmp_path):
 def test_an_image_with_a_name_that_no_file_can_have_is_missing(tmp_path, name):
     (tmp_path / "labels.csv").write_text(f"image,labels\n{name},cat\nb,dog\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"labels\.csv: 2 of 2 images cannot be read: .*missing"):
-        csv.read(tmp_path, ReadOptions())
+        table.read(tmp_path, ReadOptions())
 
 
 def test_a_class_of_voc_that_is_not_utf8_is_refused(tmp_path):

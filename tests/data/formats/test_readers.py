@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from balancemix.data import ReadOptions, View, load
-from balancemix.data.formats.csv import read_entries
+from balancemix.data.formats.table import read_entries
 from balancemix.data.images import ImageRows
 from balancemix.data.rows import Rows
 from balancemix.data.splits import hold_out, split

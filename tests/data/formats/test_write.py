@@ -10,7 +10,7 @@ from PIL import Image
 
 from balancemix.cli import main
 from balancemix.data import ReadOptions, load, read
-from balancemix.data.formats import csv, find_writer, npz
+from balancemix.data.formats import find_writer, npz, table
 from balancemix.data.formats.mapped import write_stored
 from balancemix.errors import InputError
 from tests.conftest import tiny_arrays
@@ -44,7 +44,7 @@ def write(source, given, out):
 
 
 def test_a_table_keeps_to_the_contract(folder, tmp_path):
-    check_writing(csv, folder, folder / "labels.csv", tmp_path / "same.csv")
+    check_writing(table, folder, folder / "labels.csv", tmp_path / "same.csv")
 
 
 def test_an_npz_keeps_to_the_contract(tmp_path):
@@ -63,7 +63,7 @@ def test_quotes_marks_and_ends_of_lines_are_kept(folder, tmp_path, end):
         "",
     ]
     (folder / "labels.csv").write_bytes(end.join(lines).encode())
-    check_writing(csv, folder, folder / "labels.csv", tmp_path / "same.csv")
+    check_writing(table, folder, folder / "labels.csv", tmp_path / "same.csv")
     lines[2] = "b.png,cat|dog"
     assert (tmp_path / "same.csv").read_bytes() == end.join(lines).encode()
 
