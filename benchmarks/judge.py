@@ -166,7 +166,7 @@ def rates() -> None:
             x, given = (torch.from_numpy(file[n])[train] for n in ("features", "labels"))
             truth = torch.from_numpy(file["truth"])[train] if "truth" in file else given
         if text != "real":
-            given = noise.parse(text).apply(truth.to(torch.uint8), 0)
+            given = noise.parse(text).apply(truth.to(torch.uint8), 0).given
         if name not in factored:
             factored[name] = Ridge.of(x)
         opinion = judge(given, factored[name])
@@ -190,7 +190,7 @@ def targets() -> None:
         x, labels = (torch.from_numpy(file[n]) for n in ("features", "labels"))
     ridge, test = Ridge.of(x[train]), x[~train].float()
     for text in ("none", "mislabel:0.4", "flip:0.2", "single"):
-        given = noise.parse(text).apply(labels[train].to(torch.uint8), 0)
+        given = noise.parse(text).apply(labels[train].to(torch.uint8), 0).given
         opinion = judge(given, ridge)
         target = opinion.targets(given)
         kept = torch.where(opinion.judged, target, given.float())

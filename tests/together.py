@@ -83,7 +83,7 @@ def make_rows(count: int, seed: int = 0) -> FeatureRows:
     features = truth.float() @ directions
     features += 0.3 * torch.randn(count, WIDTH, generator=generator)
     rows = FeatureRows(features, truth, [f"c{k}" for k in range(CLASSES)])
-    return rows.with_given(parse("mislabel:0.3").apply(truth, seed), truth)
+    return rows.with_given(parse("mislabel:0.3").apply(truth, seed).given, truth)
 
 
 def make_photos(folder: Path, count: int, seed: int = 0) -> ImageRows:

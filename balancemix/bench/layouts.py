@@ -66,7 +66,7 @@ def paper(results: Results) -> Iterator[Table]:
             if kind == "none" and len(set(kinds.values())) > 1:
                 continue  # it is the first column of the others
             levels = [text for text in plan.noises if kinds[text] == kind]
-            if noise.KINDS[kind] > 0:
+            if any(noise.KINDS[part] > 0 for part in kind.split("+")):
                 levels = [text for text in plan.noises if text == "none"] + levels
             for when in BOTH:
                 columns = _by_group(results, data, when, levels)

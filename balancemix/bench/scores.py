@@ -144,24 +144,30 @@ def _metrics(run: Run) -> dict[str, Any]:
 def level(text: str) -> str:
     """Write the rate of a noise, as the heading of a column.
 
-    >>> level("none"), level("mislabel:0.4"), level("flip:0.1,0.3"), level("single")
-    ('0 %', '40 %', '10 / 30 %', 'Single')
+    >>> level("none"), level("mislabel:0.4"), level("flip:0.1,0.3"), level("single+keep:0.1")
+    ('0 %', '40 %', '10 / 30 %', 'Single + 10 %')
     """
-    planned = noise.parse(text)
-    if planned.kind == "none":
-        return "0 %"
-    if planned.positive_rate is not None and planned.negative_rate is not None:
-        return f"{100 * planned.positive_rate:g} / {100 * planned.negative_rate:g} %"
-    return f"{100 * planned.rate:g} %" if noise.KINDS[planned.kind] else planned.kind.capitalize()
+    return " + ".join(map(_level, noise.parse(text).parts))
 
 
 def heading(text: str) -> str:
     """Write the kind and rate of a noise, as the heading of a column.
 
-    >>> heading("none"), heading("flip:0.2"), heading("single")
-    ('Clean', 'Flip 20 %', 'Single')
+    >>> heading("none"), heading("flip:0.2"), heading("single+keep:0.1")
+    ('Clean', 'Flip 20 %', 'Single + Keep 10 %')
     """
-    kind = noise.parse(text).kind
-    if kind == "none":
+    return " + ".join(map(_heading, noise.parse(text).parts))
+
+
+def _level(part: noise.Noise) -> str:
+    if part.kind == "none":
+        return "0 %"
+    if part.positive_rate is not None and part.negative_rate is not None:
+        return f"{100 * part.positive_rate:g} / {100 * part.negative_rate:g} %"
+    return f"{100 * part.rate:g} %" if noise.KINDS[part.kind] else part.kind.capitalize()
+
+
+def _heading(part: noise.Noise) -> str:
+    if part.kind == "none":
         return "Clean"
-    return f"{kind.capitalize()} {level(text)}" if noise.KINDS[kind] else level(text)
+    return f"{part.kind.capitalize()} {_level(part)}" if noise.KINDS[part.kind] else _level(part)

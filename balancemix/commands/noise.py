@@ -10,13 +10,16 @@ DESCRIPTION = """\
 add noise to the training labels and write the result
 
 NOISE is mislabel:RATE (a positive moves to another class), flip:RATE or flip:POS,NEG (every label
-flips), single (one positive a row is kept) or drop:RATE (positives are lost). `train` reads the
-result: an --out that ends in .csv takes the place of labels.csv in the folder of the images; of
-features, one that ends in .npz is the data with noisy labels, the labels before as truth, and the
-noise.
+flips), single (one positive a row is kept), drop:RATE (positives are lost), unknown:RATE (labels of
+both sides become unknown) or keep:RATE (that share of the rows stays as it was, and is verified).
+Several are joined by +, and added in that order. Unknown labels stay unknown, and labels that are
+verified in the data are not changed. `train` reads the result: an --out that ends in .csv takes the
+place of labels.csv in the folder of the images; of features, one that ends in .npz is the data with
+noisy labels, the labels before as truth, what is verified, and the noise.
 
 example:
-  balancemix noise photos/ --noise mislabel:0.4 --seed 0 --out noisy.csv"""
+  balancemix noise photos/ --noise mislabel:0.4 --seed 0 --out noisy.csv
+  balancemix noise features.npz --noise mislabel:0.4+unknown:0.5+keep:0.1"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -45,7 +45,7 @@ def number(text: str) -> float | str:
 FLAGS = [
     ("--method", "method.name", f"one of the above (default {METHOD}), or package.module:Class"),
     ("--noise", "noise", "add noise to the training labels: mislabel:0.4, flip:0.2, flip:POS,NEG, "
-                         "single, drop:0.5"),
+                         "single, drop:0.5, unknown:0.5, keep:0.1; + joins several"),
     ("--seed", "seed", f"of everything random (default {SEED})"),
     ("--epochs", "train.epochs", ""),
     ("--batch-size", "train.batch_size", "of all processes together"),

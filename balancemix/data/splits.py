@@ -176,16 +176,35 @@ def draw_rows(
 def add_noise(splits: Splits, kind: str, seed: int) -> tuple[Source, Tensor, dict[str, float]]:
     """Add noise to the training labels of loaded data.
 
-    Returns the source with the labels before as its truth, the N×K labels with noise, and the
-    measured rates.
+    Returns the source with the labels before as its truth and what is verified now, the N×K labels
+    with noise, and the measured rates.
     """
-    source = splits.source
+    source, train = splits.source, splits.train
     if source is None:
         raise InputError("only data that was loaded from files can be written again")
-    given = noise.parse(kind).apply(splits.train.given, seed)
-    measured = noise.measured_rates(splits.train.given, given)
-    noisy = source.given.clone()
-    noisy[source.rows_in("train")] = given.to(noisy.dtype)
+    noisy = noise.parse(kind).apply(train.given, seed, train.verified)
+    measured = noise.measured_rates(train.given, noisy.given, noisy.verified)
+    given, verified, places = source.given.clone(), source.verified, source.rows_in("train")
+    given[places] = noisy.given
+    if noisy.verified is not None:
+        blank = torch.zeros(given.shape, dtype=torch.bool)
+        verified = blank if verified is None else verified.clone()
+        verified[places] = noisy.verified
     truth = source.given if source.truth is None else source.truth
     facts = {"noise": kind, "seed": seed, "measured": measured}
-    return replace(source, truth=truth, facts=facts), noisy, measured
+    return replace(source, truth=truth, verified=verified, facts=facts), given, measured
+
+
+def with_noise(rows: Rows, added: noise.Noises, seed: int) -> Rows:
+    """Add noise to the truth of rows where it is known, else to their given labels.
+
+    Unknown and verified labels stay as they are given.
+    """
+    before = rows.given
+    if rows.truth is not None:
+        stays = (rows.given < 0) | (rows.truth < 0)
+        stays = stays if rows.verified is None else stays | rows.verified
+        before = torch.where(stays, rows.given, rows.truth)
+    noisy = added.apply(before, seed, rows.verified)
+    truth = before if rows.truth is None else rows.truth
+    return rows.with_given(noisy.given, truth).with_verified(noisy.verified)

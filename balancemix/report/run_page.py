@@ -24,6 +24,8 @@ RATES = {  # of noise.json, and what they are rates of
     "false_negatives": "wrong labels, of the given negatives",
     "lost_positives": "true positives that are not given",
     "flipped_negatives": "true negatives that are given as positives",
+    "unknown": "unknown labels, of all",
+    "verified": "verified labels, of all",
 }
 
 QUALITY = {

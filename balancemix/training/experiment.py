@@ -18,6 +18,7 @@ from balancemix import processes
 from balancemix.data import ReadOptions, Rows, Splits, View, load
 from balancemix.data.fingerprint import fingerprint, matched
 from balancemix.data.formats.builtin import RandomImages
+from balancemix.data.splits import with_noise
 from balancemix.errors import InputError
 from balancemix.evaluation.scoring import Metrics
 from balancemix.labels import noise
@@ -121,11 +122,9 @@ def load_experiment(plan: Plan, known: bytes | None = None) -> Experiment:
     added = noise.parse(plan.noise)
     measured: dict[str, float] = {}
     if added.kind != "none":
-        truth = train.given if train.truth is None else train.truth
-        given = added.apply(truth, plan.seed)
-        train = train.with_given(given, truth)
+        train = with_noise(train, added, plan.seed)
     if train.truth is not None:
-        measured = noise.measured_rates(train.truth, train.given)
+        measured = noise.measured_rates(train.truth, train.given, train.verified)
     size = plan.train.batch_size
     if size > len(train) and processes.rank() == 0 and not plan.method.closed:
         warnings.warn(

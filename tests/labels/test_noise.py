@@ -7,7 +7,7 @@ from torch import Tensor
 
 from balancemix.errors import InputError
 from balancemix.labels import noise
-from balancemix.labels.noise import Noise, parse
+from balancemix.labels.noise import Noise, Noises, parse
 from tests.reference import noise as reference
 
 RATES = st.floats(0, 1)
@@ -172,14 +172,19 @@ def test_measured_rates_by_hand():
         (" flip:0.1,0.3 ", Noise("flip", 0.0, 0.1, 0.3)),
         ("single", Noise("single")),
         ("drop:0.5", Noise("drop", 0.5)),
+        ("drop:1e+0", Noise("drop", 1.0)),
+        ("unknown:0.5", Noise("unknown", 0.5)),
+        ("mislabel:0.4+unknown:+0.5", (Noise("mislabel", 0.4), Noise("unknown", 0.5))),
+        ("single + keep:0.1 ", (Noise("single"), Noise("keep", 0.1))),
     ],
 )
 def test_parse(text, expected):
+    expected = Noises(expected if isinstance(expected, tuple) else (expected,))
     assert parse(text) == expected
     assert parse(str(expected)) == expected
-    labels = long_tailed(50)
-    given = expected.apply(labels, seed=1)
-    assert torch.equal(given, expected.apply(labels, seed=1))
+    labels = long_tailed(50).char()
+    given = expected.apply(labels, seed=1).given
+    assert torch.equal(given, expected.apply(labels, seed=1).given)
     assert given.data_ptr() != labels.data_ptr()
     assert torch.equal(given, labels) == (text == "none")
 
@@ -188,7 +193,12 @@ def test_parse(text, expected):
     ("text", "message"),
     [
         ("mislable:0.4", "did you mean 'mislabel'"),
-        ("salt", "use one of: none, mislabel, flip, single, drop"),
+        ("salt", "use one of: none, mislabel, flip, single, drop, unknown, keep"),
+        ("mislabel:0.4+", "'0.4\\+' is not a number"),
+        ("+mislabel:0.4", "unknown kind ''"),
+        ("drop:0.4++keep:0.1", "'0.4\\+' is not a number"),
+        ("drop:0.4+kep:0.1", "did you mean 'keep'"),
+        ("drop:0.4+unknown", "unknown takes one rate"),
         ("mislabel", "one rate, as in mislabel:0.4"),
         ("mislabel:0.1,0.2", "one rate, as in mislabel:0.4"),
         ("single:0.5", "single takes no rate"),
@@ -203,6 +213,89 @@ def test_parse(text, expected):
 def test_parse_refuses(text, message):
     with pytest.raises(InputError, match=message):
         parse(text)
+
+
+KINDS = st.sampled_from(["mislabel:0.4", "mislabel:1", "flip:0.3", "single", "drop:0.5"])
+
+
+@st.composite
+def partly_known(draw) -> tuple[Tensor, Tensor]:
+    """Labels of 1, 0 and −1, and which of them are verified."""
+    labels, generator = draw(matrices()).char(), seeded(draw(SEEDS))
+    unknown = torch.rand(labels.shape, generator=generator) < draw(RATES)
+    verified = torch.rand(labels.shape, generator=generator) < draw(RATES)
+    return labels.masked_fill(unknown, -1), verified & ~unknown
+
+
+@given(partly_known(), KINDS, SEEDS)
+def test_unknown_labels_stay_unknown_and_verified_ones_as_they_are(data, text, seed):
+    labels, verified = data
+    before = labels.clone()
+    noisy = parse(text).apply(labels, seed, verified)
+    assert torch.equal(labels, before)
+    assert torch.equal(noisy.given < 0, labels < 0)
+    assert torch.equal(noisy.given[verified], labels[verified])
+    assert torch.equal(noisy.verified, verified)
+    if text.startswith("mislabel"):
+        assert torch.equal((noisy.given == 1).sum(1), (labels == 1).sum(1))
+
+
+@given(partly_known(), SEEDS, st.booleans())
+def test_mislabelling_moves_what_is_known_and_not_verified(data, seed, exact):
+    labels, verified = data
+    given = noise.mislabel(labels, 1.0, seeded(seed), exact, verified)
+    free = ~verified
+    room = ((labels == 0) & free & ((labels == 1).sum(0) > 0)).sum(1)
+    lost = ((labels == 1) & (given == 0)).sum(1)
+    assert torch.equal(lost, torch.minimum(((labels == 1) & free).sum(1), room))
+
+
+@given(partly_known(), KINDS, RATES, SEEDS)
+def test_the_kept_rows_are_verified_wherever_keep_stands(data, text, rate, seed):
+    labels, verified = data
+    for order in (f"{text}+unknown:0.5+keep:{rate}", f"keep:{rate}+{text}+unknown:0.5"):
+        noisy = parse(order).apply(labels, seed, verified)
+        added = noisy.verified & ~verified
+        rows = added.any(1)
+        assert int(rows.sum()) <= round(rate * len(labels))
+        assert torch.equal(noisy.given[rows], labels[rows])
+        assert torch.equal(noisy.given[noisy.verified], labels[noisy.verified])
+        assert torch.equal(noisy.verified[rows], labels[rows] >= 0)
+        assert not noisy.verified[labels < 0].any()
+
+
+def test_a_kind_draws_the_same_with_others_behind_it():
+    labels = long_tailed(500).char()
+    alone, joined = (
+        parse(text).apply(labels, 7) for text in ("mislabel:0.4", "mislabel:0.4+unknown:0.3")
+    )
+    known = joined.given >= 0
+    assert alone.verified is joined.verified is None
+    assert torch.equal(alone.given[known], joined.given[known])
+    assert near(1 - float(known.float().mean()), 0.3, labels.numel())
+    few, many = (parse(f"mislabel:0.4+keep:{rate}").apply(labels, 7) for rate in (0.1, 0.3))
+    assert (int(few.verified[:, 0].sum()), int(many.verified[:, 0].sum())) == (50, 150)
+    assert not (few.verified & ~many.verified).any()
+    assert torch.equal(alone.given[~many.verified], many.given[~many.verified])
+
+
+def test_labels_of_both_sides_are_hidden_alike():
+    labels = long_tailed().char()
+    hidden = parse("unknown:0.9").apply(labels, 0).given < 0
+    for side in (0, 1):
+        of_side = hidden[labels == side].float()
+        assert near(float(of_side.mean()), 0.9, len(of_side))
+    with pytest.raises(InputError, match="such as int8, not"):
+        noise.hide(labels.byte(), 0.5, seeded())
+
+
+def test_measured_rates_leave_unknown_labels_out():
+    truth = torch.tensor([[1, 1, 0, 0, 0, -1, 1, 0]])
+    given = torch.tensor([[1, 0, 1, 1, 0, 1, -1, -1]])
+    verified = torch.tensor([[1, 0, 0, 0, 1, 0, 0, 0]]) > 0
+    by_hand = noise.measured_rates(truth[:, :5], given[:, :5])
+    found = noise.measured_rates(truth, given, verified)
+    assert found == {**by_hand, "unknown": 2 / 8, "verified": 2 / 8}
 
 
 @given(st.text())

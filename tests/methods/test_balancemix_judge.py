@@ -60,7 +60,7 @@ def test_the_judge_decides_what_a_pilot_would():
     truth = (torch.rand(2000, 4, generator=generator) < 0.4).int()
     score = 0.1 + 0.8 * truth + 0.1 * torch.rand(2000, 4, generator=generator)
     for noise, trusted in (("drop:0.8", True), ("mislabel:0.4", False)):
-        given = parse(noise).apply(truth, 5)
+        given = parse(noise).apply(truth, 5).given
         opinion = dataclasses.replace(draw_opinion(given), confidence=score)
         method = BalanceMix(start_from="judge").informed_by(opinion, None).start(given, EPOCHS)
         assert method.trusting == trusted == estimate_errors(given, score).only_missing

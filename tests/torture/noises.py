@@ -13,9 +13,14 @@ from tests.torture.seeds import Files
 
 
 def make_noise(draw: Draw) -> str:
-    """Draw a noise as people write it."""
+    """Draw a noise as people write it; one of four is two or three, joined."""
+    more = draw.pick([1, 1, 1, 2, 3])
+    return "+".join(_make_one(draw) for _ in range(more))
+
+
+def _make_one(draw: Draw) -> str:
     rates = [draw.pick(["0", "1", "0.4", "1.0", ".5", "5e-1", "0.25"]) for _ in range(2)]
-    kind = draw.pick(["none", "single", "mislabel", "flip", "drop", "flip2"])
+    kind = draw.pick(["none", "single", "mislabel", "flip", "drop", "flip2", "unknown", "keep"])
     if kind in ("none", "single"):
         return kind
     return f"flip:{rates[0]},{rates[1]}" if kind == "flip2" else f"{kind}:{rates[0]}"
@@ -24,7 +29,7 @@ def make_noise(draw: Draw) -> str:
 def damage_noise(text: str, draw: Draw) -> Files:
     """Damage the text of a noise."""
     for _ in range(draw.below(3)):
-        text = mutate_fields(text, draw, ":,")
+        text = mutate_fields(text, draw, ":,+")
     return {"noise.txt": encode(text)}
 
 
@@ -35,7 +40,7 @@ def _noise_text(folder: Path) -> str:
 def read_noise(folder: Path) -> Any:
     """Parse a noise."""
     made = noise.parse(_noise_text(folder))
-    return made.kind, made.rate, made.positive_rate, made.negative_rate
+    return [(part.kind, part.rate, part.positive_rate, part.negative_rate) for part in made.parts]
 
 
 def literal_noise(folder: Path) -> Any:
@@ -43,14 +48,28 @@ def literal_noise(folder: Path) -> Any:
     return meaning(_noise_text(folder))
 
 
-def meaning(text: str) -> tuple[str, float, float | None, float | None]:
-    """Take a noise apart: a kind, and a rate from 0 to 1 for those that have one."""
+Meaning = tuple[str, float, float | None, float | None]
+
+
+def meaning(text: str) -> list[Meaning]:
+    """Take a noise apart at each plus that a letter follows, which no rate has."""
+    parts = [""]
+    for i, character in enumerate(text):
+        if character == "+" and text[i + 1 :].lstrip()[:1].isalpha():
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [_meaning_of_one(part) for part in parts]
+
+
+def _meaning_of_one(text: str) -> Meaning:
+    """Take one kind apart: its name, and a rate from 0 to 1 for those that have one."""
     text = text.strip()
     if not re.fullmatch(r"[a-z]+(: *[0-9.eE+-]+ *(, *[0-9.eE+-]+ *)?)?", text):
         raise RefusedError("not a kind and rates")
     kind, _, rest = text.partition(":")
     words = rest.split(",") if rest else []
-    if kind not in ("none", "single", "mislabel", "flip", "drop"):
+    if kind not in ("none", "single", "mislabel", "flip", "drop", "unknown", "keep"):
         raise RefusedError("unknown kind")
     most = {"none": 0, "single": 0, "flip": 2}.get(kind, 1)
     if len(words) > most or (most and not words):

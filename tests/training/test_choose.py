@@ -43,7 +43,7 @@ def linear(noise: str, rows=500) -> FeatureRows:
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(rows, 16, generator=generator)
     truth = (x @ torch.randn(16, 4, generator=generator) > 3).to(torch.uint8)
-    given = truth if noise == "none" else parse(noise).apply(truth, 0)
+    given = truth if noise == "none" else parse(noise).apply(truth, 0).given
     return FeatureRows(x, given, list("abcd"))
 
 
