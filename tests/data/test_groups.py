@@ -9,7 +9,7 @@ from PIL import Image
 
 from balancemix.cli import main
 from balancemix.data import FeatureRows, ReadOptions, load, read
-from balancemix.data.formats import csv, npz
+from balancemix.data.formats import npz, table
 from balancemix.data.splits import draw_rows, hold_out
 from balancemix.errors import InputError
 from balancemix.plan.plan import Plan
@@ -130,7 +130,7 @@ def test_groups_go_along(tmp_path):
             plain.with_groups(torch.tensor(wrong))
 
 
-def table(tmp_path, text):
+def folder_of(tmp_path, text):
     folder = tmp_path / "photos"
     folder.mkdir(exist_ok=True)
     for line in text.splitlines()[1:]:
@@ -144,7 +144,7 @@ TABLE = "image,group,labels\na.png,x,cat\nb.png, x ,dog\nc.png,,cat|dog\nd.png,y
 
 @pytest.mark.filterwarnings("ignore:.*no training row has the class")
 def test_a_column_of_groups(tmp_path):
-    folder = table(tmp_path, TABLE)
+    folder = folder_of(tmp_path, TABLE)
     source = read(folder)
     assert source.groups == ["x", "x", "", "y", ""]
     assert source.group_numbers.tolist() == [0, 0, 1, 2, 3]
@@ -152,14 +152,14 @@ def test_a_column_of_groups(tmp_path):
     for seed in range(6):
         data = load(folder, options=ReadOptions(holdout=0.4, seed=seed))
         assert ("a.png" in data.train.names) == ("b.png" in data.train.names)
-    csv.write(source, source.given, tmp_path / "same.csv")
+    table.write(source, source.given, tmp_path / "same.csv")
     assert (tmp_path / "same.csv").read_text() == TABLE
 
 
 def test_groups_are_written_in_other_formats(tmp_path):
     source = read(saved(tmp_path))
-    csv.write(source, source.given, tmp_path / "x.csv")
-    assert [entry.group for entry in csv.read_entries(tmp_path / "x.csv")] == PATIENTS.tolist()
+    table.write(source, source.given, tmp_path / "x.csv")
+    assert [entry.group for entry in table.read_entries(tmp_path / "x.csv")] == PATIENTS.tolist()
     npz.write(source, source.given, tmp_path / "same.npz")
     assert read(tmp_path / "same.npz").groups == PATIENTS.tolist()
     part = source.subset([5, 0])
@@ -167,12 +167,12 @@ def test_groups_are_written_in_other_formats(tmp_path):
     assert read(tmp_path / "part.npz").groups == ["p1", "p0"]
     odd = read(saved(tmp_path, np.array(["a ", *PATIENTS[1:]])))
     with pytest.raises(InputError, match="group 'a ' begins or ends with a blank"):
-        csv.write(odd, odd.given, tmp_path / "odd.csv")
+        table.write(odd, odd.given, tmp_path / "odd.csv")
 
 
 @pytest.mark.filterwarnings("ignore:.*no training row has the class")
 def test_embed_stores_them(tmp_path):
-    folder = table(tmp_path, TABLE)
+    folder = folder_of(tmp_path, TABLE)
     out = tmp_path / "x.npz"
     how = ["--backbone", "test_resnet", "--no-pretrained", "--image-size", "32", "--views", "0"]
     assert main(["embed", str(folder), "--out", str(out), "--workers", "0", *how]) == 0
