@@ -60,6 +60,7 @@ def show_training(run: Run, experiment: Experiment, metrics: Mapping[str, Any]) 
     name = plan.tree()["method"]["name"]
     if (choice := run.choice) is not None:
         out.print(choice_table(choice))
+        out.print(f"{choice.chosen} was taken: {choice.reason}", markup=False)
         name = choice.chosen
     row = {"method": name, **scores(metrics), **seconds}
     how = f"penalty {log[-1]['penalty']:g}" if solved else f"{metrics['epochs']} epochs"

@@ -146,6 +146,16 @@ class Choice:
             pass
         raise ValueError("it is not the choice of a method")
 
+    @property
+    def reason(self) -> str:
+        """Why this one, of all scores."""
+        best = max(self.scores, key=self.scores.__getitem__)
+        if self.scores[best] > self.scores[self.chosen]:
+            return f"{best} is ahead by no more than a standard error over the classes"
+        if self.chosen not in PREFERRED and any(name in self.scores for name in PREFERRED):
+            return "it is ahead of second opinion by more than a standard error over the classes"
+        return "no other scored higher"
+
     def table(self) -> list[dict[str, Any]]:
         """List the candidates, their scores, and which was taken."""
         return [

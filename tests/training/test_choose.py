@@ -87,6 +87,18 @@ def test_second_opinion_is_taken_unless_another_is_clearly_ahead():
     assert take({"bce": slightly, "mixup": mean})[0] == "bce"
 
 
+def test_a_choice_says_why():
+    def reason(chosen, **scores):
+        scores = {name.replace("_", "-"): score for name, score in scores.items()}
+        return Choice(chosen, scores, dict.fromkeys(scores, 1.0), {}, 80, 20).reason
+
+    mean = "second-opinion-mean"
+    assert reason(mean, bce=50.0, second_opinion_mean=51.0) == "no other scored higher"
+    assert reason(mean, bce=51.5, second_opinion_mean=51.0).startswith("bce is ahead by no more")
+    assert "more than a standard error" in reason("bce", bce=53.0, second_opinion_mean=51.0)
+    assert reason("bce", bce=53.0, mixup=51.0) == "no other scored higher"
+
+
 def test_of_equal_scores_the_cheapest_is_taken(monkeypatch):
     equal = torch.full((3,), 50.0)
     monkeypatch.setattr(
@@ -238,6 +250,7 @@ def test_the_command_says_what_it_compared(tmp_path, tiny, capsys, monkeypatch):
         assert f"{score:.2f}" in line
         assert ("taken" in line) is (name == choice.chosen)
     assert "given labels of 18 training rows" in " ".join(printed.split())
+    assert f"{choice.chosen} was taken: {choice.reason}" in " ".join(printed.split())
     metrics = Run(tmp_path / "run").metrics
     assert metrics["auto"] == choice.scores
     for words in (
