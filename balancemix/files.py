@@ -121,6 +121,15 @@ def from_json(text: str | bytes) -> Any:
     return json.loads(text, object_pairs_hook=_once)
 
 
+def json_at(text: str, start: int) -> tuple[Any, int]:
+    """Read the JSON value that starts at a place, as `from_json` does, and find its end.
+
+    >>> json_at('[{"a": 1}, 2]', 1)
+    ({'a': 1}, 9)
+    """
+    return json.JSONDecoder(object_pairs_hook=_once).raw_decode(text, start)
+
+
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) < len(pairs):

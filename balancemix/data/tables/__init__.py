@@ -4,8 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from balancemix.data.tables.edits import Edits as Edits
+from balancemix.data.tables.parquet import ParquetSheet
+from balancemix.data.tables.records import RecordsSheet
 from balancemix.data.tables.sheet import Sheet as Sheet
 from balancemix.data.tables.text import TextSheet as TextSheet
+from balancemix.data.tables.workbook import WorkbookSheet
 from balancemix.errors import InputError, suggest
 
 # What opens a file, by its ending.
@@ -13,15 +16,19 @@ SHEETS: dict[str, Callable[[Path], Sheet]] = {
     ".csv": TextSheet,
     ".tsv": TextSheet,
     ".txt": TextSheet,
+    ".xlsx": WorkbookSheet,
+    ".parquet": ParquetSheet,
+    ".json": RecordsSheet,
+    ".jsonl": RecordsSheet,
 }
 
 
 def open_sheet(file: Path) -> Sheet:
     """Open a table by the ending of its name; reads its header and no more.
 
-    >>> open_sheet(Path("photos.doc"))
+    >>> open_sheet(Path("photos.doc"))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    balancemix.errors.InputError: photos.doc: not a table; use one of: .csv, .tsv, .txt
+    balancemix.errors.InputError: photos.doc: not a table; use one of: .csv, .tsv, ...
     """
     kind = SHEETS.get(file.suffix.lower())
     if kind is None:

@@ -27,6 +27,8 @@ def text_of(value: Any) -> str:
         return str(int(value)) if value.is_integer() else repr(value)
     if isinstance(value, list | tuple | dict):
         return json.dumps(value, ensure_ascii=False, default=text_of)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
     return str(value)
 
 
