@@ -2,7 +2,7 @@
 
 A line is image,class,verdict; further columns are ignored, and of two lines about one label the
 last one counts. The verdict is present, absent or unsure. On reading data, it replaces the given
-label, which is then verified, or unknown if the verdict is unsure.
+label, which is then verified; "unsure" changes nothing.
 """
 
 from __future__ import annotations
@@ -70,8 +70,9 @@ def decide(source: Source) -> Source:
             gone[repr(line.image)] = None
             continue
         i, k = place[line.image], column[line.class_]
-        given[i, k] = line.verdict
-        verified[i, k] = line.verdict >= 0
+        sure = line.verdict >= 0  # else as in the file, also if an earlier line decided it
+        given[i, k] = line.verdict if sure else source.given[i, k]
+        verified[i, k] = sure or (source.verified is not None and source.verified[i, k])
     if gone:
         warnings.warn(
             f"{file}: images that {source.path} does not have ({len(gone)}): "

@@ -37,7 +37,7 @@ def test_a_verdict_replaces_the_given_label(folder):
     )
     source = read(folder)
     assert source.classes == ["=owl", "cat", "dog"]
-    assert source.given.tolist() == [[0, 1, 0], [0, 1, 1], [-1, 0, 0], [0, 1, 0]]
+    assert source.given.tolist() == [[0, 1, 0], [0, 1, 1], [1, 0, 0], [0, 1, 0]]
     assert source.verified.nonzero().tolist() == [[0, 2], [1, 1]]
     assert torch.equal(source.as_in_file.given, before.given)
     assert before.verified is None
@@ -48,6 +48,13 @@ def test_of_two_lines_the_last_counts(folder):
     source = read(folder)
     assert torch.equal(source.given, source.as_in_file.given)
     assert source.verified.sum() == 1
+
+
+def test_an_unsure_verdict_changes_nothing_and_takes_an_earlier_one_back(folder):
+    put(folder, "image,class,verdict\na.png,cat,absent\na.png,cat,unsure\n")
+    source = read(folder)
+    assert torch.equal(source.given, source.as_in_file.given)
+    assert not source.verified.any()
 
 
 def test_images_that_are_gone_are_told_in_one_line(folder):
