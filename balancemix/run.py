@@ -19,6 +19,7 @@ from balancemix.data.rows import Rows
 from balancemix.errors import InputError, listing
 from balancemix.evaluation.recorded import check_log, check_metrics, check_rates, class_scores
 from balancemix.judge.opinion import Opinion
+from balancemix.judge.stages import Stages
 from balancemix.labels.stored import Stored, read_labels, read_stored
 from balancemix.labels.table import Labels
 from balancemix.methods import Method
@@ -66,6 +67,7 @@ class Run(Checkpoints):
         # No file of an old run may be taken for the new one's, least of all a checkpoint.
         for name in run.written_files():
             (path / name).unlink(missing_ok=True)
+        run.stages.remove()
         run.write_json("plan", plan.tree())
         return run
 
@@ -166,6 +168,11 @@ class Run(Checkpoints):
         arrays = self.read_arrays("judge")
         with self._checking("judge"):
             return Opinion.from_arrays(arrays)
+
+    @property
+    def stages(self) -> Stages:
+        """The finished parts of a long judgement, until the opinion is stored."""
+        return Stages(self.path / ".judge")
 
     @property
     def choice(self) -> Choice | None:

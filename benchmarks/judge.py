@@ -27,7 +27,7 @@ from torch import Tensor
 
 from balancemix.data import FeatureRows
 from balancemix.evaluation.metrics import average_precision
-from balancemix.judge import Opinion, basis, judge
+from balancemix.judge import Opinion, judge
 from balancemix.judge.ridge import Ridge
 from balancemix.labels import noise
 from balancemix.methods import Mixup
@@ -134,10 +134,9 @@ def agreement() -> None:
         return
     with np.load(path) as file:
         x, given, truth = (torch.from_numpy(file[n]) for n in ("features", "labels", "truth"))
-    basis.EXACT = len(x)
-    exact = judge(given, x)
+    exact = judge(given, x, landmarks=len(x))
     wrong, flagged = given != truth, _flagged(exact, given)
-    for landmarks in (basis.LANDMARKS // 2, basis.LANDMARKS):
+    for landmarks in (2048, 4096, 8192, 10_000):
         near = judge(given, x, landmarks=landmarks)
         case = f"birds, {len(x)} rows, {landmarks} landmarks against all pairs"
         also = _flagged(near, given)

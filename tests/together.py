@@ -23,7 +23,7 @@ from balancemix import cli, processes
 from balancemix.data.features import FeatureRows
 from balancemix.data.images import ImageRows
 from balancemix.data.source import View
-from balancemix.judge import basis, judge
+from balancemix.judge import blocks, judge
 from balancemix.judge.ridge import Ridge
 from balancemix.labels.noise import parse
 from balancemix.methods import BalanceMix, Method
@@ -157,7 +157,7 @@ def own_loop(case: str) -> dict:
 def judged() -> dict:
     """Judge rows by landmarks, in blocks that several processes share."""
     rows = make_rows(203)
-    with patch.object(basis, "BLOCK", 16):
+    with patch.object(blocks, "BLOCK", 16):
         ridge = Ridge.of(rows.features, landmarks=40)
         opinion = judge(rows.given, ridge)
         machine = ridge.solve(rows.given.float(), 1.0)

@@ -5,15 +5,15 @@ orthonormal columns; with a kernel, V and w are the eigenvectors and eigenvalues
 of similarities. They depend only on the features: factored once, they serve any target and penalty.
 
 Up to `EXACT` rows the matrix itself is factored. Beyond, rows are described by their similarity to
-M of them, the landmarks (Nyström; Williams and Seeger, NIPS 2000): two sums over the rows give an
-M×M matrix to factor instead, and V is computed again, block by block, whenever it is needed. Time
-grows as N·M·(M + D), memory does not grow with N·M. Linear ridge regression is the same with the
-features in place of similarities.
+M of them, the landmarks (Nyström; Williams and Seeger, NIPS 2000): a sum over the rows gives an M×M
+matrix to factor instead, and V is computed again, block by block, whenever it is needed. Time grows
+as N·M·(M + D), memory does not grow with N·M. Linear ridge regression is the same with the features
+in place of similarities.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,18 +21,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from balancemix import interrupts, processes
+from balancemix import processes
 from balancemix.errors import InputError
+from balancemix.judge.blocks import blocks, local_blocks
+from balancemix.judge.stages import Stages, fingerprint
 from balancemix.models.kernel import squared_exponential
 from balancemix.progress import progress
 
 Kernel = Literal["rbf", "linear"]
 
-EXACT = 10_000  # rows of which all pairs are compared
-LANDMARKS = 4096
+EXACT = 16_384  # rows of which all pairs are compared
 FEWEST = 10  # rows
-BLOCK = 4096  # rows at a time
-_RANK = 1e-6  # directions of a smaller share of the largest eigenvalue are rounding
+_WORK = 1e13  # rows × landmarks²: minutes on two cores
+LONG = 1e12  # … : what takes less is not worth a file to go on from
+_LANDMARKS = (1024, 8192)  # at least and at most
+_JITTER = 1e-5  # added to each landmark's similarity to itself: two of them may be equal
+_RANK = 1e-9  # directions of a smaller share of the largest eigenvalue are rounding
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,8 @@ class Basis:
     lift: Tensor  # M×r: a row with similarities z has coordinates z @ lift / spectrum
     spectrum: Tensor  # r: w
     kept: Tensor | None = None  # N×r: V, where all pairs were compared
+    whiten: Tensor | None = None  # M×M, where they were not: see `_whitening`
+    key: bytes | None = None  # of the features and settings, where a stage is stored
 
     def __len__(self) -> int:
         return len(self.features)
@@ -73,9 +79,9 @@ class Basis:
     def only(self, rows: Tensor) -> Basis:
         """Factor some of the rows alone, standardised as they are."""
         part = self.features[rows]
-        if self.kept is None:
-            return _streamed(part, self.mean, self.scale, self.landmarks)
-        return _compared(part, self.mean, self.scale)
+        if self.whiten is None:
+            return _compared(part, self.mean, self.scale)
+        return _streamed(part, self.mean, self.scale, self.landmarks, self.whiten)
 
 
 def make_basis(
@@ -85,23 +91,49 @@ def make_basis(
     landmarks: int | None = None,
     seed: int = 0,
     device: torch.device | str = "cpu",
+    stages: Stages | None = None,
 ) -> Basis:
     """Factor N×D features.
 
     `landmarks` is the number of rows to compare all others with; None compares all pairs of up to
-    10,000 rows, and takes 4,096 landmarks of more. `seed` draws them.
+    16,384 rows, and of more takes as many as `landmarks_for` says. `seed` draws them. What takes
+    minutes is stored in `stages`, or read from there.
     """
     check_features(features)
     mean, scale = _standard(features)
     mean, scale = mean.to(device), scale.to(device)
     if kernel == "linear":
-        return _streamed(features, mean, scale, mean.new_zeros(0, len(mean)))
-    count = landmarks or (len(features) if len(features) <= EXACT else LANDMARKS)
+        none, same = mean.new_zeros(0, len(mean)), torch.eye(len(mean), device=device)
+        return _streamed(features, mean, scale, none, same)
+    count = landmarks or landmarks_for(len(features))
     if count >= len(features):
         return _compared(features, mean, scale)
     order = torch.randperm(len(features), generator=torch.Generator().manual_seed(seed))
-    chosen = features[order[:count].sort().values].to(device).float()
-    return _streamed(features, mean, scale, (chosen - mean) / scale)
+    chosen = (features[order[:count].sort().values].to(device).float() - mean) / scale
+    if stages is None or len(features) * count**2 < LONG:
+        return _streamed(features, mean, scale, chosen, _whitening(chosen))
+    key = fingerprint(features, count, seed)
+    stored = stages.load("basis", key)
+    if stored is None:
+        whiten = _whitening(chosen)
+        made = _streamed(features, mean, scale, chosen, whiten)
+        parts = {"lift": made.lift, "spectrum": made.spectrum, "whiten": whiten}
+        stages.save("basis", key, parts)
+        return dataclasses.replace(made, key=key)
+    lift, spectrum, whiten = (stored[name].to(device) for name in ("lift", "spectrum", "whiten"))
+    return Basis(features, mean, scale, chosen, lift, spectrum, whiten=whiten, key=key)
+
+
+def landmarks_for(rows: int) -> int:
+    """Choose all rows as landmarks, or as many as take minutes: fewer the more rows there are.
+
+    >>> [landmarks_for(rows) for rows in (10_000, 20_000, 200_000, 1_000_000, 100_000_000)]
+    [10000, 8192, 7071, 3162, 1024]
+    """
+    if rows <= EXACT:
+        return rows
+    least, most = _LANDMARKS
+    return min(max(int((_WORK / rows) ** 0.5), least), most)
 
 
 def check_features(features: Tensor) -> None:
@@ -131,20 +163,6 @@ def duplicates(features: Tensor) -> int:
     return len(features) - len(np.unique(torch.cat(parts).numpy()))
 
 
-def blocks(rows: int) -> Iterator[slice]:
-    """Split rows into blocks; stop between two if the user interrupts."""
-    for start in range(0, rows, BLOCK):
-        interrupts.check()
-        yield slice(start, min(start + BLOCK, rows))
-
-
-def local_blocks(rows: int) -> Iterator[slice]:
-    """List this process's share of the blocks."""
-    for number, block in enumerate(blocks(rows)):
-        if number % processes.world_size() == processes.rank():
-            yield block
-
-
 def _standard(features: Tensor) -> tuple[Tensor, Tensor]:
     """Compute mean and standard deviation of each feature; 1 in place of a deviation of 0."""
     total = square = torch.zeros(features.shape[1], dtype=torch.float64)
@@ -169,27 +187,35 @@ def _compared(features: Tensor, mean: Tensor, scale: Tensor) -> Basis:
     return Basis(features, mean, scale, x, vectors, spectrum.clamp(min=0), vectors)
 
 
-def _streamed(features: Tensor, mean: Tensor, scale: Tensor, landmarks: Tensor) -> Basis:
+def _whitening(landmarks: Tensor) -> Tensor:
+    """Compute the M×M matrix that gives similarities coordinates with k(a, b) as dot product.
+
+    It is that of the landmarks' similarities K: K⁻¹ = whiten · whitenᵀ.
+    """
+    between = squared_exponential(landmarks, landmarks).double()
+    between.diagonal().add_(_JITTER)
+    factor = torch.linalg.cholesky(between)
+    unit = torch.eye(len(factor), dtype=factor.dtype, device=factor.device)
+    inverse: Tensor = torch.linalg.solve_triangular(factor, unit, upper=False)
+    return inverse.T.float()
+
+
+def _streamed(
+    features: Tensor, mean: Tensor, scale: Tensor, landmarks: Tensor, whiten: Tensor
+) -> Basis:
     """Factor the rows by their similarities to landmarks, or by their features."""
-    if len(landmarks):
-        between = squared_exponential(landmarks, landmarks).double()
-        values, vectors = torch.linalg.eigh(between)
-        large = values > _RANK * values[-1]
-        whiten = vectors[:, large] / values[large].sqrt()
-    else:
-        whiten = torch.eye(len(mean), dtype=torch.float64, device=mean.device)
-    plain = Basis(features, mean, scale, landmarks, whiten.float(), whiten.new_ones(1).float())
-    gram = whiten.new_zeros(whiten.shape[1], whiten.shape[1])
+    plain = Basis(features, mean, scale, landmarks, whiten, whiten.new_ones(1))
+    gram = torch.zeros(whiten.shape, dtype=torch.float64, device=whiten.device)
     with progress("factor", len(features)) as show:
         for rows in local_blocks(len(features)):
             # Whitened before they are multiplied: squares of similarities would lose half of the
             # digits.
             z = plain.coordinates(features[rows])
-            gram += (z.T @ z).double()
+            gram += z.T @ z
             show.advance(len(z))
     processes.all_reduce(gram)
     spectrum, turn = torch.linalg.eigh(gram)
     large = spectrum > _RANK * spectrum[-1]
     spectrum, turn = spectrum[large], turn[:, large]
-    lift = (whiten @ turn) * spectrum.sqrt()
-    return Basis(features, mean, scale, landmarks, lift.float(), spectrum.float())
+    lift = (whiten.double() @ turn) * spectrum.sqrt()
+    return Basis(features, mean, scale, landmarks, lift.float(), spectrum.float(), whiten=whiten)

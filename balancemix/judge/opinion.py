@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from torch import Tensor
 from balancemix.errors import InputError
 from balancemix.judge.noise_model import fit_noise_model
 from balancemix.judge.ridge import Penalty, Ridge
+from balancemix.judge.stages import Stages, fingerprint
 from balancemix.labels.table import check_given
 
 
@@ -94,12 +96,15 @@ def judge(
     landmarks: int | None = None,
     seed: int = 0,
     device: torch.device | str = "cpu",
+    folder: Path | None = None,
 ) -> Opinion:
     """Judge N×K given labels (1, 0, or −1 for unknown) by N×D features, or by rows factored before.
 
     `verified` labels (N×K booleans) are known to be right: they are believed, and no rates are
     estimated from them. Rows of one of the `groups` (N numbers) do not judge each other; give near
-    duplicates one group. `landmarks`, `seed` and `device` are those of `Ridge.of`.
+    duplicates one group. `landmarks`, `seed` and `device` are those of `Ridge.of`. What takes
+    minutes keeps its finished parts in `folder`, so that the same call goes on after an
+    interruption, and deletes them at its end.
 
     >>> generator = torch.Generator().manual_seed(0)
     >>> features = torch.randn(300, 4, generator=generator)
@@ -116,11 +121,16 @@ def judge(
     if isinstance(features, Tensor):
         if len(features) != len(given):
             raise InputError(f"{len(given)} rows of labels, but {len(features)} rows of features")
-        features = Ridge.of(features, landmarks=landmarks, groups=groups, seed=seed, device=device)
-    known = given >= 0
+        features = Ridge.of(
+            features,
+            landmarks=landmarks,
+            groups=groups,
+            seed=seed,
+            device=device,
+            stages=Stages(folder),
+        )
     target = (given > 0).float()
-    penalty = features.choose(target, known)
-    score = features.leave_one_out(target, penalty.best, known)
+    penalty, score = _scored(features, given, target)
     judged = is_judged(given, score)
     doubtful = given if verified is None else given.masked_fill(verified, -1)
     model = fit_noise_model(doubtful, score)
@@ -128,7 +138,27 @@ def judge(
     posterior = model.posterior(given, confidence)
     if verified is not None:
         posterior = torch.where(verified, target, posterior)
+    if folder is not None:
+        Stages(folder).remove()
     return Opinion(score, confidence, posterior, model.rho0, model.rho1, judged, penalty)
+
+
+def _scored(ridge: Ridge, given: Tensor, target: Tensor) -> tuple[Penalty, Tensor]:
+    """Score the given labels, or read the scores that an interrupted judgement stored."""
+    stages, key = Stages(None), b""
+    if ridge.stages is not None and ridge.basis.key is not None:
+        stages, key = ridge.stages, fingerprint(ridge.basis.key, given, ridge.groups)
+    if stored := stages.load("scores", key):
+        grid, errors = stored["grid"].tolist(), stored["errors"].tolist()
+        return Penalty(float(stored["best"]), grid, errors), stored["score"]
+    known = given >= 0
+    penalty = ridge.choose(target, known)
+    score = ridge.leave_one_out(target, penalty.best, known)
+    chosen = {
+        name: torch.tensor(value, dtype=torch.float64) for name, value in vars(penalty).items()
+    }
+    stages.save("scores", key, {"score": score, **chosen})
+    return penalty, score
 
 
 def is_judged(given: Tensor, score: Tensor) -> Tensor:

@@ -19,7 +19,9 @@ from torch import Tensor
 
 from balancemix import processes
 from balancemix.errors import InputError
-from balancemix.judge.basis import Basis, Kernel, blocks, duplicates, local_blocks, make_basis
+from balancemix.judge.basis import Basis, Kernel, duplicates, make_basis
+from balancemix.judge.blocks import blocks, local_blocks
+from balancemix.judge.stages import Stages
 from balancemix.models.kernel import KernelMachine
 from balancemix.progress import progress
 
@@ -51,10 +53,12 @@ class Ridge:
     the targets to fit, N×K; a class is fitted on its known rows alone, and scored in all.
     """
 
-    def __init__(self, basis: Basis, groups: Tensor | None = None) -> None:
+    def __init__(
+        self, basis: Basis, groups: Tensor | None = None, stages: Stages | None = None
+    ) -> None:
         if groups is not None and groups.shape != (len(basis),):
             raise InputError(f"groups must be {len(basis)} numbers, not {tuple(groups.shape)}")
-        self.basis, self.groups = basis, groups
+        self.basis, self.groups, self.stages = basis, groups, stages
 
     @classmethod
     def of(
@@ -66,16 +70,19 @@ class Ridge:
         groups: Tensor | None = None,
         seed: int = 0,
         device: torch.device | str = "cpu",
+        stages: Stages | None = None,
     ) -> Ridge:
         """Factor N×D features; see `make_basis`."""
-        basis = make_basis(features, kernel, landmarks=landmarks, seed=seed, device=device)
+        basis = make_basis(
+            features, kernel, landmarks=landmarks, seed=seed, device=device, stages=stages
+        )
         if groups is None and (count := duplicates(features)):
             warnings.warn(
                 f"{count:,} rows have the same features as another row and judge each other; give "
                 "such rows one group",
                 stacklevel=2,
             )
-        return cls(basis, groups)
+        return cls(basis, groups, stages)
 
     def __len__(self) -> int:
         return len(self.basis)

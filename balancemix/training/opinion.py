@@ -16,6 +16,7 @@ from balancemix.errors import DamagedFile
 from balancemix.judge.basis import Kernel
 from balancemix.judge.opinion import Opinion, judge
 from balancemix.judge.ridge import Ridge
+from balancemix.judge.stages import Stages
 from balancemix.plan.plan import Plan
 from balancemix.run import Run
 from balancemix.training.devices import best_device
@@ -33,7 +34,8 @@ def informed(plan: Plan, train: Rows, run: Run | None = None) -> Plan:
     processes.start(cpu=plan.train.device == "cpu")
     content = _stored(run, train) if run is not None else None
     solves = isinstance(train, FeatureRows) or plan.method.closed
-    ridge = make_ridge(plan, train) if content is None or solves else None
+    stages = Stages(None) if run is None else run.stages
+    ridge = make_ridge(plan, train, stages) if content is None or solves else None
     if content is None:
         assert ridge is not None
         arrays = judge(train.given, ridge, seed=plan.seed).arrays()
@@ -41,18 +43,21 @@ def informed(plan: Plan, train: Rows, run: Run | None = None) -> Plan:
             run.write_arrays("judge", arrays)
         # As a file it is rounded: a resumed run, and every process, must learn the same targets.
         content = processes.broadcast(_packed(arrays)) or b""
+    stages.remove()
     opinion = _unpacked(content)
     method = plan.method.informed_by(opinion, ridge if solves else None)
     return dataclasses.replace(plan, method=method)
 
 
-def make_ridge(plan: Plan, rows: Rows) -> Ridge:
+def make_ridge(plan: Plan, rows: Rows, stages: Stages | None = None) -> Ridge:
     """Factor the features of rows; those of images come from the frozen backbone."""
     form = plan.method.closed_form
     kernel: Kernel = form.kernel if form else "rbf"  # the judge's, where a network is trained
     device = best_device(plan.train.device)
     features = features_of(rows, plan)
-    return Ridge.of(features, kernel=kernel, groups=rows.groups, seed=plan.seed, device=device)
+    return Ridge.of(
+        features, kernel=kernel, groups=rows.groups, seed=plan.seed, device=device, stages=stages
+    )
 
 
 def _stored(run: Run, train: Rows) -> bytes | None:

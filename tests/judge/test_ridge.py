@@ -10,6 +10,7 @@ from sklearn.linear_model import Ridge as LinearRidge
 
 from balancemix.errors import InputError
 from balancemix.judge import basis as basis_module
+from balancemix.judge import blocks
 from balancemix.judge.basis import make_basis
 from balancemix.judge.ridge import GRID, Ridge
 from tests.reference import ridge as slow
@@ -78,10 +79,11 @@ def test_the_linear_machine_is_scikit_learns():
 
 
 def test_with_every_row_as_a_landmark_streaming_is_exact(monkeypatch):
-    monkeypatch.setattr(basis_module, "BLOCK", 16)
+    monkeypatch.setattr(blocks, "BLOCK", 16)
     x, y = make(rows=60)
     exact, basis = Ridge.of(x), make_basis(x)
-    streamed = Ridge(basis_module._streamed(x, basis.mean, basis.scale, basis.landmarks))
+    whiten = basis_module._whitening(basis.landmarks)
+    streamed = Ridge(basis_module._streamed(x, basis.mean, basis.scale, basis.landmarks, whiten))
     new = make(seed=1)[0]
     for penalty in (0.5, 4.0):
         a, b = exact.leave_one_out(y, penalty), streamed.leave_one_out(y, penalty)

@@ -8,8 +8,10 @@ import torch
 
 from balancemix.cli import main
 from balancemix.errors import InputError
+from balancemix.judge import basis
 from balancemix.judge import opinion as judging
 from balancemix.judge.opinion import Opinion
+from balancemix.judge.ridge import Ridge
 from balancemix.plan.plan import Plan
 from balancemix.progress import silence
 from balancemix.run import Run
@@ -151,6 +153,26 @@ def test_a_judge_that_was_asked_is_not_asked_again_after_a_stop(tmp_path, asked,
         assert main(["train", str(path), *TRAIN, "--out", str(out)]) == 130
     assert main(["train", "--resume", "--out", str(out)]) == 0
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize("again", ["--resume", "--force"])
+def test_a_long_judgement_goes_on_from_its_stages(tmp_path, monkeypatch, again):
+    monkeypatch.setattr(basis, "LONG", 0)
+    monkeypatch.setattr(basis, "EXACT", 50)
+    monkeypatch.setattr(basis, "_LANDMARKS", (30, 40))
+    path, whole, cut = write(tmp_path), tmp_path / "whole", tmp_path / "cut"
+    assert main(["train", str(path), *TRAIN, "--out", str(whole)]) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(judging, "fit_noise_model", stop)
+        assert main(["train", str(path), *TRAIN, "--out", str(cut)]) == 130
+    assert {path.name for path in (cut / ".judge").iterdir()} == {"basis.stage", "scores.stage"}
+    with monkeypatch.context() as patch:
+        if again == "--resume":  # starting over, on the other hand, forgets them
+            patch.setattr(Ridge, "leave_one_out", stop)
+        assert main(["train", str(path), *TRAIN, "--out", str(cut), again]) == 0
+    assert not (cut / ".judge").exists()
+    for name in ("label_table.npz", "model.safetensors", "judge.npz"):
+        assert (whole / name).read_bytes() == (cut / name).read_bytes(), name
 
 
 def stop(*args):
