@@ -7,33 +7,21 @@ label, which is then verified; "unsure" changes nothing.
 
 from __future__ import annotations
 
-import csv
-import io
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from balancemix.data.beside import folder_beside
+from balancemix.data.small_table import read_small_table
 from balancemix.data.source import Source
 from balancemix.errors import InputError, listing, suggest
-from balancemix.files import restore
 
 COLUMNS = ("image", "class", "verdict")
 VERDICTS = {"present": 1, "absent": 0, "unsure": -1}
-
-
-class Decision(NamedTuple):
-    """A line of the file, which counts like a spreadsheet, from the header as row 1."""
-
-    row: int
-    image: str
-    class_: str
-    verdict: int
 
 
 def decisions_file(data: Path) -> Path | None:
@@ -60,18 +48,18 @@ def decide(source: Source) -> Source:
     given = source.given.clone()
     verified = _verified(source)
     gone: dict[str, None] = {}
-    for line in read_decisions(file):
-        if line.class_ not in column:
+    for where, image, class_, verdict in read_decisions(file):
+        if class_ not in column:
             raise InputError(
-                f"{file} row {line.row}: {line.class_!r} is not a class of {source.path}; "
-                f"{suggest(line.class_, source.classes)}"
+                f"{where}: {class_!r} is not a class of {source.path}; "
+                f"{suggest(class_, source.classes)}"
             )
-        if line.image not in place:
-            gone[repr(line.image)] = None
+        if image not in place:
+            gone[repr(image)] = None
             continue
-        i, k = place[line.image], column[line.class_]
-        sure = line.verdict >= 0  # else as in the file, also if an earlier line decided it
-        given[i, k] = line.verdict if sure else source.given[i, k]
+        i, k = place[image], column[class_]
+        sure = verdict >= 0  # else as in the file, also if an earlier line decided it
+        given[i, k] = verdict if sure else source.given[i, k]
         verified[i, k] = sure or (source.verified is not None and source.verified[i, k])
     if gone:
         warnings.warn(
@@ -82,39 +70,14 @@ def decide(source: Source) -> Source:
     return replace(source, given=given, verified=verified, file_given=source.given)
 
 
-def read_decisions(file: Path) -> Iterator[Decision]:
-    """Read the lines of a file of decisions, in its order."""
-    try:
-        text = file.read_bytes().decode("utf-8-sig", "surrogateescape")
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror})") from error
-    lines, row = csv.reader(io.StringIO(text, newline=""), strict=True), 0
-    try:
-        header, row = [name.strip() for name in next(lines, [])], 1
-        for name in COLUMNS:
-            if header.count(name) != 1:
-                raise InputError(
-                    f"{file} row 1: needs one column {name!r}; begin it with {','.join(COLUMNS)}"
-                )
-        for row, cells in enumerate(lines, start=2):
-            if any(cell.strip() for cell in cells):
-                yield _decision(f"{file} row {row}", row, header, cells)
-    except csv.Error as error:
-        raise InputError(f"{file} row {row + 1}: not CSV ({error}); check its quotes") from error
-
-
-def _decision(where: str, row: int, header: list[str], cells: list[str]) -> Decision:
-    if len(cells) != len(header):
-        raise InputError(
-            f"{where}: has {len(cells)} cells where the header has {len(header)}; quote cells that "
-            "hold a comma"
-        )
-    values = dict(zip(header, map(restore, cells), strict=True))
-    verdict = values["verdict"].strip()
-    if verdict not in VERDICTS:
-        options = suggest(verdict, list(VERDICTS))
-        raise InputError(f"{where}: verdict {verdict!r}; {options}")
-    return Decision(row, values["image"], values["class"], VERDICTS[verdict])
+def read_decisions(file: Path) -> Iterator[tuple[str, str, str, int]]:
+    """Read the lines of a file of decisions: place, image, class, and 1, 0 or −1."""
+    for where, (image, class_, verdict) in read_small_table(file, COLUMNS):
+        if verdict.strip() not in VERDICTS:
+            raise InputError(
+                f"{where}: verdict {verdict!r}; {suggest(verdict.strip(), list(VERDICTS))}"
+            )
+        yield where, image, class_, VERDICTS[verdict.strip()]
 
 
 def _verified(source: Source) -> Tensor:

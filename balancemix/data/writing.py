@@ -8,7 +8,7 @@ from pathlib import Path
 from torch import Tensor
 
 from balancemix.data.changes import Why, log_of, write_changes
-from balancemix.data.formats import WritableFormat, builtin, find_format, find_writer
+from balancemix.data.formats import WritableFormat, builtin, coco, find_format, find_writer
 from balancemix.data.source import Source
 
 
@@ -30,7 +30,9 @@ def write_labels(source: Source, given: Tensor, out: Path, why: Why) -> list[str
 
 def outputs_of(out: Path) -> list[Path]:
     """List the files that `write_labels` writes, to be checked before anything is computed."""
-    return [out, log_of(out)] if is_regular(out) else [out]
+    if not is_regular(out):
+        return [out]
+    return [out, log_of(out), *(coco.beside(out) if out.suffix == coco.ENDING else ())]
 
 
 def natural_ending(source: Source) -> str:

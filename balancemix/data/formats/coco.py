@@ -1,9 +1,13 @@
 """COCO: `annotations/instances_{train,val}{2014,2017}.json` beside folders of images.
 
 A class is present if the image has any annotation of its category, crowds included. Classes are in
-the order of the train file. The train split trains, the val split is scored.
+the order of the train file. The train split trains, the val split is scored. Labels without a box
+are in `instances_train2014.added.csv` beside `instances_train2014.json`: image,class.
 """
 
+from __future__ import annotations
+
+import json
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,11 +16,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from balancemix.data.small_table import read_small_table
 from balancemix.data.source import ReadOptions, Source
 from balancemix.data.splits import check_classes
 from balancemix.errors import InputError, suggest
-from balancemix.files import from_json
+from balancemix.files import from_json, write_bytes, write_sheet
 
+ENDING = ".json"  # of what `write` writes
+ADDED = ("image", "class")
 YEARS = ("2017", "2014")
 PARTS = ("train", "val")
 UNANNOTATED = ("drop", "keep")
@@ -60,6 +67,76 @@ def read(path: Path, options: ReadOptions) -> Source:
     return Source.of_parts(path, list(categories.values()), parts)
 
 
+def write(source: Source, given: Tensor, out: Path) -> list[str]:
+    """Write the train file with other labels, and the val file beside it if any of its changed.
+
+    The annotations of a label that is removed are left out. A label that is added has no box; it
+    goes to a CSV beside the file.
+    """
+    if recognise(source.path) is None:
+        raise InputError(f"{out}: only data of COCO is written as COCO's JSON; write a .csv")
+    if bool((given < 0).any()):
+        raise InputError(f"{out}: COCO's JSON cannot say that a label is unknown; write a .csv")
+    year, notes = _year(source.path), list[str]()
+    for part in PARTS:
+        rows = source.rows_in(part)
+        if part == "train" or not torch.equal(given[rows], source.given[rows]):
+            target = out if part == "train" else beside(out)[1]
+            notes += _write_part(source, given, rows, part, year, target)
+    return notes
+
+
+def beside(out: Path) -> list[Path]:
+    """List the files that `write` may write beside one: labels without a box, and the val file."""
+    val = out.with_suffix(".val.json")
+    return [out.with_suffix(".added.csv"), val, val.with_suffix(".added.csv")]
+
+
+def _write_part(
+    source: Source, given: Tensor, rows: list[int], part: str, year: str, out: Path
+) -> list[str]:
+    file = _file(source.path, part, year)
+    content = _content(file)
+    categories = _by_id(file, content, "categories", "name")
+    images = _by_id(file, content, "images", "file_name")
+    folder = _images(source.path, f"{part}{year}")
+    number = {(folder / name).relative_to(source.path).as_posix(): i for i, name in images.items()}
+    labels = _pairs(file, content, images, categories)
+    labelled = labels | set(_added(file, images, categories))
+    before, after = (
+        {(number.get(source.names[i], -1), source.classes[k]) for i in rows for k in _present(m[i])}
+        for m in (source.given, given)
+    )
+    known = {number.get(source.names[i]) for i in rows}
+    if before != {(i, categories[k]) for i, k in labelled if i in known} or None in known:
+        raise InputError(f"{file}: has changed since it was read; run the command again")
+    dropped = {(i, k) for i, k in labels if i in known and (i, categories[k]) not in after}
+    boxed = {(i, categories[k]) for i, k in labels}
+    # Of images that were not read, a label without a box stays where it was.
+    kept = {(i, categories[k]) for i, k in labelled - labels if i not in known}
+    added = sorted((after - boxed) | kept)
+    if dropped:
+        entries = content["annotations"]
+        pairs = [(entry["image_id"], entry["category_id"]) for entry in entries]
+        content["annotations"] = [
+            e for e, p in zip(entries, pairs, strict=True) if p not in dropped
+        ]
+        write_bytes(out, json.dumps(content).encode())
+    else:
+        write_bytes(out, file.read_bytes())
+    notes = [] if part == "train" else [f"{out}: the labels of {file.name}, which changed too"]
+    place = out.with_suffix(".added.csv")
+    if added or place.exists():
+        write_sheet(place, ADDED, [(images[i], name) for i, name in added])
+    if added:
+        notes.append(f"{place}: {len(added):,} labels without a box, which {out.name} cannot hold")
+    return notes
+
+
+def _present(labels: Tensor) -> list[int]:
+    return [int(k) for k in (labels == 1).nonzero().flatten().tolist()]
+
+
 def _year(folder: Path) -> str:
     """Choose a year that has both files."""
     absent = {
@@ -96,17 +173,39 @@ def _read_part(file: Path) -> tuple[dict[int, str], list[str], Tensor]:
     images = _by_id(file, content, "images", "file_name")
     row = {number: i for i, number in enumerate(images)}
     column = {number: k for k, number in enumerate(categories)}
-    rows, columns = [], []
-    for where, image, category in _entries(file, content, "annotations", "image_id", "category_id"):
-        if image not in row:
-            raise InputError(f"{where}: image_id {image} is not among the images")
-        if category not in column:
-            raise InputError(f"{where}: category_id {category} is not among the categories")
-        rows.append(row[image])
-        columns.append(column[category])
+    labels = _pairs(file, content, images, categories) | set(_added(file, images, categories))
     given = torch.zeros(len(row), len(column), dtype=torch.int8)
-    given[rows, columns] = 1
+    given[[row[i] for i, _ in labels], [column[k] for _, k in labels]] = 1
     return categories, list(images.values()), given
+
+
+def _pairs(
+    file: Path, content: dict[str, Any], images: dict[int, str], categories: dict[int, str]
+) -> set[tuple[int, int]]:
+    """Read the ids of image and category of all annotations."""
+    pairs = set()
+    for where, image, category in _entries(file, content, "annotations", "image_id", "category_id"):
+        if image not in images:
+            raise InputError(f"{where}: image_id {image} is not among the images")
+        if category not in categories:
+            raise InputError(f"{where}: category_id {category} is not among the categories")
+        pairs.add((image, category))
+    return pairs
+
+
+def _added(
+    file: Path, images: dict[int, str], categories: dict[int, str]
+) -> Iterator[tuple[int, int]]:
+    """Read the labels without a box from the file beside, if there is one: ids of both."""
+    place = file.with_suffix(".added.csv")
+    if not place.is_file():
+        return
+    ids = [{name: i for i, name in names.items()} for names in (images, categories)]
+    for where, cells in read_small_table(place, ADDED):
+        for what, name, known in zip(ADDED, cells, ids, strict=True):
+            if name not in known:
+                raise InputError(f"{where}: {what} {name!r} is not in {file.name}")
+        yield ids[0][cells[0]], ids[1][cells[1]]
 
 
 def _content(file: Path) -> dict[str, Any]:

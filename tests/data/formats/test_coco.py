@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,10 @@ import torch
 from PIL import Image
 
 from balancemix.cli import main
-from balancemix.data import ReadOptions, View, load
+from balancemix.data import ReadOptions, View, load, read
 from balancemix.data.formats import coco
 from balancemix.data.images import ImageRows
+from balancemix.errors import InputError
 from balancemix.labels.classes import class_groups, imbalance
 from tests.conftest import SHARED
 from tests.data.formats.contract import refused
@@ -216,3 +218,93 @@ def test_the_real_labels_have_the_counts_of_2014(tmp_path):
     sizes = [len(index) for index in class_groups(train.sum(0), "paper").values()]
     assert sizes == [1, 72, 7]
     assert len(coco.read(tmp_path, ReadOptions(unannotated="keep"))) == 82_082 + 40_138
+
+
+def content_of(folder: Path, part="train") -> dict:
+    return json.loads((folder / "annotations" / f"instances_{part}2014.json").read_text())
+
+
+def test_what_is_read_is_written(tmp_path):
+    folder, out = tmp_path / "coco", tmp_path / "same.json"
+    folder.mkdir()
+    source = read(make(folder))
+    assert coco.write(source, source.given, out) == []
+    file = folder / "annotations" / "instances_train2014.json"
+    assert out.read_bytes() == file.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["coco", "same.json"]
+
+
+def test_a_removed_label_loses_its_annotations_and_an_added_one_goes_to_a_csv(tmp_path):
+    folder, out = tmp_path / "coco", tmp_path / "new.json"
+    folder.mkdir()
+    source = read(make(folder))
+    assert source.given[:3].tolist() == [[1, 0, 1], [0, 1, 0], [1, 0, 0]]
+    given = source.given.clone()
+    given[0, 0], given[1, 2] = 0, 1  # of the first, two annotations
+    (note,) = coco.write(source, given, out)
+    assert note.endswith("new.added.csv: 1 labels without a box, which new.json cannot hold")
+    before, after = content_of(folder), json.loads(out.read_text())
+    gone = [entry for entry in before["annotations"] if entry not in after["annotations"]]
+    assert [(entry["image_id"], entry["category_id"]) for entry in gone] == [(9, 1), (9, 1)]
+    before["annotations"] = [entry for entry in before["annotations"] if entry not in gone]
+    assert after == before
+    name = before["images"][1]["file_name"]
+    added = tmp_path / "new.added.csv"
+    assert added.read_text() == f"image,class\n{name},cat\n"
+    place = folder / "annotations" / "instances_train2014"
+    shutil.copy(out, place.with_suffix(".json"))
+    shutil.copy(added, place.with_suffix(".added.csv"))
+    again = read(folder)
+    assert torch.equal(again.given, given)
+    coco.write(again, source.given, out)  # and back: the box is gone, so the label is in the CSV
+    assert added.read_text().splitlines()[1:] == [f"{before['images'][0]['file_name']},person"]
+
+
+def test_labels_of_val_go_to_a_file_of_their_own(tmp_path):
+    folder, out = tmp_path / "coco", tmp_path / "new.json"
+    folder.mkdir()
+    source = read(make(folder))
+    given = source.given.clone()
+    given[3, 1] = 0
+    (note,) = coco.write(source, given, out)
+    assert "new.val.json: the labels of instances_val2014.json, which changed too" in note
+    assert out.read_bytes() == (folder / "annotations" / "instances_train2014.json").read_bytes()
+    assert len(json.loads((tmp_path / "new.val.json").read_text())["annotations"]) == 2
+
+
+def test_images_that_were_not_read_keep_their_annotations(tmp_path):
+    folder, out = tmp_path / "coco", tmp_path / "new.json"
+    folder.mkdir()
+    make(folder)
+    (folder / "train2014" / f"COCO_train2014_{12:012}.jpg").unlink()
+    with pytest.warns(UserWarning, match="left out"):
+        source = read(folder, ReadOptions(skip_bad=True))
+    given = source.given.clone()
+    given[0, 0] = 0
+    coco.write(source, given, out)
+    ids = [entry["image_id"] for entry in json.loads(out.read_text())["annotations"]]
+    assert ids == [9, 10, 12]
+
+
+def test_a_file_that_changed_meanwhile_is_refused(tmp_path):
+    folder = tmp_path / "coco"
+    folder.mkdir()
+    source = read(make(folder))
+    changed(folder, "train", lambda c: c["annotations"].clear())
+    with pytest.raises(InputError, match=r"train2014\.json: has changed since it was read"):
+        coco.write(source, source.given, tmp_path / "x.json")
+    with pytest.raises(InputError, match="cannot say that a label is unknown"):
+        coco.write(source, source.given - 1, tmp_path / "x.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("class\n", "instances_train2014.added.csv row 1: needs one column 'image'"),
+        ("image,class\nx.jpg,cat\n", "row 2: image 'x.jpg' is not in instances_train2014.json"),
+        (f"image,class\nCOCO_train2014_{9:012}.jpg,dog\n", "class 'dog' is not in inst"),
+    ],
+)
+def test_a_bad_label_without_a_box_is_named(tmp_path, text, message):
+    (make(tmp_path) / "annotations" / "instances_train2014.added.csv").write_text(text)
+    refused(tmp_path, message)
