@@ -24,12 +24,12 @@ from balancemix.data import images, read_images
 from balancemix.data.augment import augment
 from balancemix.data.formats.mapped import write_stored
 from balancemix.data.formats.npz import root_for
+from balancemix.data.formats.npz_labels import label_arrays
 from balancemix.data.images import ImageRows
 from balancemix.data.loading import Loader, workers_for
 from balancemix.data.rows import batch_seed
 from balancemix.errors import InputError
 from balancemix.files import check_output, locked
-from balancemix.labels.stored import stored_labels
 from balancemix.models.backbones import input_size, normalisation
 from balancemix.models.classifier import build_embedder
 from balancemix.models.fold import folded
@@ -223,14 +223,8 @@ def forward(
 
 
 def _labels(rows: ImageRows, split: Sequence[str] | None, out: Path) -> dict[str, Array]:
-    arrays: dict[str, Array] = {
-        "labels": stored_labels(rows.given),
-        "classes": np.array(rows.classes),
-    }
-    if rows.truth is not None:
-        arrays["truth"] = stored_labels(rows.truth)
-    if rows.verified is not None:
-        arrays["verified"] = rows.verified.numpy()
+    arrays = label_arrays(rows.given, rows.truth, rows.verified)
+    arrays["classes"] = np.array(rows.classes)
     if split is not None:
         arrays["split"] = np.array(split)
     if rows.groups is not None:

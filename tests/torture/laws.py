@@ -117,6 +117,7 @@ def npz(draw: Draw) -> Law:
     before["truth"] = before["labels"]  # whose order of classes is compared as it stands
     names = _names(before["classes"].tolist(), draw)
     order = draw.rng.permutation(rows)
-    after = {key: array if key == "classes" else array[order] for key, array in before.items()}
+    whole = ("classes", "minus_one")
+    after = {key: array if key in whole else array[order] for key, array in before.items()}
     after["classes"] = np.array([names[name] for name in before["classes"].tolist()])
     return {"x.npz": seeds.write_npz(before)}, {"x.npz": seeds.write_npz(after, True)}, names

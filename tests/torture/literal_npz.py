@@ -24,7 +24,9 @@ def read_npz(file: Path, checked: bool = True) -> Answer:
         raise RefusedError("features are not N×D or N×D×H×W")
     if labels.ndim != 2 or len(labels) != len(features):
         raise RefusedError("labels are not N×K")
-    marks = _marks_of(labels)
+    if labels.dtype.kind not in "fiub":
+        raise RefusedError("not 0 or 1")
+    marks = _marks_of(labels, _minus_one(arrays))
     rows, width = labels.shape
     classes = _names(arrays, "classes", width) or [f"class {k}" for k in range(width)]
     check_classes(classes)
@@ -38,7 +40,12 @@ def read_npz(file: Path, checked: bool = True) -> Answer:
     if "truth" in arrays:
         if arrays["truth"].shape != labels.shape:
             raise RefusedError("truth of another shape")
-        truth = _marks_of(arrays["truth"], unknown=True)
+        truth = _marks_of(arrays["truth"], -1)
+    verified = [[0] * width] * rows
+    if "verified" in arrays:
+        if arrays["verified"].shape != labels.shape:
+            raise RefusedError("verified of another shape")
+        verified = _marks_of(arrays["verified"], None, nan=False)
     views = None
     if "views" in arrays:
         views = _numbers(arrays["views"])
@@ -50,7 +57,8 @@ def read_npz(file: Path, checked: bool = True) -> Answer:
     for i, name in enumerate(names):
         present = frozenset(c for c, mark in zip(classes, marks[i], strict=True) if mark == 1)
         views_ = () if views is None or not views.shape[1] else tuple(views[i].ravel().tolist())
-        inputs = (tuple(features[i].ravel().tolist()), views_, tuple(truth[i]))
+        labels_ = tuple(truth[i]), tuple(marks[i]), tuple(verified[i])
+        inputs = (tuple(features[i].ravel().tolist()), views_, labels_)
         answer[name] = (splits[i] if splits else None, present, frozenset(), inputs)
     return {"classes": frozenset(classes), "rows": answer}
 
@@ -66,6 +74,7 @@ def _arrays(file: Path, checked: bool) -> dict[str, Any]:
                 name = info.filename.removesuffix(".npy")
                 if name == info.filename or name not in (
                     "features", "labels", "classes", "split", "images", "truth", "views",
+                    "verified", "minus_one",
                 ):  # fmt: skip
                     continue
                 if not _says_once(file, info):
@@ -99,15 +108,31 @@ def _numbers(array: Any) -> Any:
     return array
 
 
-def _marks_of(array: Any, unknown: bool = False) -> list[list[int]]:
+def _minus_one(arrays: dict[str, Any]) -> int | None:
+    """Say which label a −1 stands for, if the file says so."""
+    if "minus_one" not in arrays:
+        return None
+    array = arrays["minus_one"]
+    for word, label in (("absent", 0), ("unknown", -1)):
+        if array.shape == () and array.dtype.kind == "U" and array == np.array(word):
+            return label
+    raise RefusedError("minus_one says neither absent nor unknown")
+
+
+def _marks_of(array: Any, minus_one: int | None, nan: bool = True) -> list[list[int]]:
     if array.dtype.kind not in "fiub":
         raise RefusedError("not 0 or 1")
-    found = []
-    for row in array.tolist():
-        if any(value not in (0, 1, -1)[: 2 + unknown] for value in row):
-            raise RefusedError("not 0 or 1")
-        found.append([int(value) for value in row])
-    return found
+
+    def mark(value: Any) -> int:
+        if value in (0, 1):
+            return int(value)
+        if value == -1 and minus_one is not None:
+            return minus_one
+        if nan and value != value:  # only NaN differs from itself
+            return -1
+        raise RefusedError("not 0 or 1")
+
+    return [[mark(value) for value in row] for row in array.tolist()]
 
 
 def _names(arrays: dict[str, Any], name: str, count: int) -> list[str] | None:

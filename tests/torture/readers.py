@@ -139,7 +139,11 @@ def labels_by_name(source: Any) -> dict[str, Any]:
             rows[name] = (split, present, unknown, str(source.images[i]))
             continue
         views = () if source.stored is None else tuple(source.stored[i].flatten().tolist())
-        inputs = (tuple(source.features[i].flatten().tolist()), views, tuple(known))
+        verified = [0] * len(given[i])
+        if source.verified is not None:
+            verified = source.verified[i].int().tolist()
+        labels = tuple(known), tuple(given[i]), tuple(verified)
+        inputs = (tuple(source.features[i].flatten().tolist()), views, labels)
         rows[name] = (split, present, frozenset(), inputs)
     if len(rows) < len(source.names):
         return {"rows": "two of one name"}

@@ -135,6 +135,14 @@ def arrays(draw: Draw) -> dict[str, Any]:
     if draw.chance(0.3):
         found["truth"] = 1 - labels.astype(np.int8)
     if draw.chance(0.3):
+        found["verified"] = draw.rng.random(labels.shape) < 0.5
+    if draw.chance(0.3):
+        unknown, floats = draw.rng.random(labels.shape) < 0.3, draw.chance(0.5)
+        found["labels"] = labels.astype(np.float32 if floats else np.int8)
+        found["labels"][unknown] = np.nan if floats else -1
+        if not floats:
+            found["minus_one"] = np.array(draw.pick(["absent", "unknown"]))
+    if draw.chance(0.3):
         found["views"] = draw.rng.normal(size=(rows, 2, *shape)).astype(np.float32)
     return found
 

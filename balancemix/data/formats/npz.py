@@ -1,8 +1,8 @@
 """An `.npz` file: features N×D or maps N×D×H×W and labels N×K.
 
 Optional: classes, split, group (names or whole numbers), images (names), root (their folder,
-relative to the file or absolute), truth, and views N×V×D… of augmented images. Large arrays are
-mapped, not read.
+relative to the file or absolute), truth, verified, minus_one, and views N×V×D… of augmented images.
+What numbers labels may hold is in `npz_labels`. Large arrays are mapped, not read.
 """
 
 from __future__ import annotations
@@ -22,13 +22,24 @@ from torch import Tensor
 
 from balancemix.data import images
 from balancemix.data.formats.mapped import map_array, write_stored
+from balancemix.data.formats.npz_labels import (
+    changed_arrays,
+    label_arrays,
+    meaning_of_minus_one,
+    read_labels,
+    read_verified,
+    text_of,
+)
 from balancemix.data.source import ReadOptions, Source, check_text
 from balancemix.data.splits import check_classes, check_split
 from balancemix.errors import InputError, listing
 
 Array = npt.NDArray[Any]
 ENDING = ".npz"  # of what `write` writes
-NAMES = ("features", "labels", "classes", "split", "group", "images", "root", "truth", "views")
+NAMES = (
+    "features", "labels", "classes", "split", "group", "images", "root", "truth", "verified",
+    "minus_one", "views",
+)  # fmt: skip
 BLOCK = 1024  # rows checked at once
 
 
@@ -70,7 +81,8 @@ def read(path: Path, options: ReadOptions) -> Source:
     for i, name in enumerate(split or ()):
         check_split(f"{path} row {i}", name)
     groups = _strings(path, "group", arrays, count)
-    truth = arrays.get("truth")
+    minus_one = meaning_of_minus_one(path, arrays, options.minus_one)
+    truth, verified = arrays.get("truth"), arrays.get("verified")
     if truth is not None and truth.shape != labels.shape:
         raise InputError(f"{path}: truth is {_shape(truth)}, labels are {_shape(labels)}")
     if options.images is not None and not os.path.isdir(options.images):
@@ -80,10 +92,11 @@ def read(path: Path, options: ReadOptions) -> Source:
         path=path,
         classes=classes,
         names=_row_names(count) if names is None else names,
-        given=_binary(path, "labels", labels, classes).to(torch.int8),
+        given=read_labels(path, "labels", labels, classes, minus_one),
         split=split,
         groups=groups,
-        truth=None if truth is None else _binary(path, "truth", truth, classes, unknown=True),
+        truth=None if truth is None else read_labels(path, "truth", truth, classes, "unknown"),
+        verified=None if verified is None else read_verified(path, verified, labels.shape, classes),
         images=None if names is None else [images.find(folder, name) for name in names],
         features=torch.from_numpy(features),
         stored=_views(path, arrays, features),
@@ -92,35 +105,41 @@ def read(path: Path, options: ReadOptions) -> Source:
 
 
 def write(source: Source, given: Tensor, out: Path) -> None:
-    """Write the .npz with other labels; other arrays stay as they are."""
+    """Write the .npz with other labels; other arrays stay as they are.
+
+    A source that was not read from an .npz makes a new file, with its split.
+    """
     if source.features is None:
         raise InputError(
             f"{out}: an .npz holds features, but {source.path} has images; write a .csv, or "
             "make features of them with `balancemix embed`"
         )
-    arrays = _arrays(source.origin, None) if isinstance(source.origin, Path) else {}
-    if not arrays:
-        arrays = {"features": source.features.numpy()}
-        if source.stored is not None:
-            arrays["views"] = source.stored.numpy()
-        arrays |= {"classes": np.array(source.classes), "images": np.array(source.names)}
-        if source.groups is not None:
-            arrays["group"] = np.array(source.groups)
-    root = _root(source.path, arrays)
-    if root is not None:
-        arrays["root"] = np.array(root_for(out, root))
-    dtype = arrays["labels"].dtype if "labels" in arrays else np.uint8
-    changed: dict[str, Array] = {"labels": given.numpy().astype(dtype)}
-    if source.truth is not None:
-        changed["truth"] = source.truth.numpy()
-    if source.split is not None:
-        changed["split"] = np.array(source.split)
+    if isinstance(source.origin, Path):
+        arrays = _arrays(source.origin, None)
+        arrays |= changed_arrays(source, given, arrays)
+        root = _root(source.path, arrays)
+        if root is not None and not os.path.isabs(text_of(arrays["root"]) or ""):
+            arrays["root"] = np.array(root_for(out, root))
+    else:
+        arrays = _new_arrays(source, given)
     if source.facts:
-        changed["facts"] = np.array(json.dumps(source.facts))
-    for name, array in changed.items():
-        if name not in arrays or not np.array_equal(arrays[name], array):
-            arrays[name] = array
+        arrays["facts"] = np.array(json.dumps(source.facts))
     write_stored(out, arrays)
+
+
+def _new_arrays(source: Source, given: Tensor) -> dict[str, Array]:
+    """Return the arrays of a source that was not read from an .npz."""
+    assert source.features is not None
+    arrays: dict[str, Array] = {"features": source.features.numpy()}
+    if source.stored is not None:
+        arrays["views"] = source.stored.numpy()
+    arrays |= {"classes": np.array(source.classes), "images": np.array(source.names)}
+    if source.groups is not None:
+        arrays["group"] = np.array(source.groups)
+    arrays |= label_arrays(given, source.truth, source.verified)
+    if source.split is not None:
+        arrays["split"] = np.array(source.split)
+    return arrays
 
 
 def root_for(out: Path, folder: Path) -> str:
@@ -137,14 +156,8 @@ def root_for(out: Path, folder: Path) -> str:
 
 def _root(file: Path, arrays: dict[str, Array]) -> Path | None:
     """Find the folder that `root` names; None if it is not a single name."""
-    root = arrays.get("root")
-    if root is None or root.shape != () or root.dtype.kind != "U":
-        return None
-    try:
-        name = str(root)
-    except (ValueError, SystemError):  # numbers that are no characters
-        return None
-    return None if "\0" in name else Path(os.path.realpath(file.parent), name)
+    name = text_of(arrays["root"]) if "root" in arrays else None
+    return None if name is None or "\0" in name else Path(os.path.realpath(file.parent), name)
 
 
 def picture_folder(file: Path) -> Path | None:
@@ -246,23 +259,6 @@ def _numbers(file: Path, name: str, features: Array) -> Array:
             "remove or repair them"
         )
     return features
-
-
-def _binary(
-    file: Path, name: str, labels: Array, classes: list[str], *, unknown: bool = False
-) -> Tensor:
-    """Check that labels are 0 or 1; `unknown` also allows −1, which makes them int8."""
-    if labels.dtype.kind not in "fiub":
-        raise InputError(f"{file}: {name} are {labels.dtype}; they must be 0 or 1")
-    wrong = np.argwhere((labels != 0) & (labels != 1) & ~((labels == -1) & unknown))
-    if len(wrong):
-        i, k = wrong[0]
-        raise InputError(
-            f"{file} row {i}, class {classes[k]!r}: {name} hold {labels[i, k].item()!r}; "
-            "they must be 0 or 1"
-        )
-    negative = unknown and bool((labels == -1).any())
-    return torch.from_numpy(labels.astype(np.int8 if negative else np.uint8))
 
 
 def _strings(file: Path, name: str, arrays: dict[str, Array], count: int) -> list[str] | None:
