@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from balancemix.commands.arguments import add_skip_bad
+from balancemix.commands.arguments import add_reading, add_skip_bad, read_options
 from balancemix.options import BACKBONE, STORED_VIEWS, View
 from balancemix.plan.sections import SEED, TrainPlan, help_of
 
 DESCRIPTION = """\
 embed images once, so that training on them takes minutes without a GPU
 
-DATA is a folder of images with labels.csv, or of COCO, VOC or DeepFashion. The .npz holds the
+DATA is a folder of images with labels.csv, or of COCO, VOC or DeepFashion, or a table by itself
+(--images names the folder of its images). The .npz holds the
 backbone's features of every image and of --views augmented views of it, which `train` uses wherever
 a method asks for an augmented view; also labels, classes, split, and the folder and the names of
 the images. With --map the features are a small map, for the heads ml-decoder and query2label.
@@ -54,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="replace --out, and start over")
     parser.add_argument("--no-pretrained", action="store_true", help="random weights, to try it")
     add_skip_bad(parser)
+    add_reading(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -61,8 +63,9 @@ def run(arguments: argparse.Namespace) -> None:
     from balancemix.errors import printable
     from balancemix.training.embed import embed_data
 
-    backbone = arguments.backbone
-    out = arguments.out or Path(f"{arguments.data.resolve().name}-{backbone}.npz")
+    backbone, data = arguments.backbone, arguments.data.resolve()
+    name = data.stem if data.is_file() else data.name
+    out = arguments.out or Path(f"{name}-{backbone}.npz")
     shape = embed_data(
         arguments.data,
         out,
@@ -77,7 +80,7 @@ def run(arguments: argparse.Namespace) -> None:
         workers=arguments.workers,
         device=arguments.device,
         limit=arguments.limit,
-        skip_bad=arguments.skip_bad,
+        options=read_options(arguments, skip_bad=arguments.skip_bad),
         force=arguments.force,
     )
     features = " × ".join(f"{side:,}" for side in shape[1:])

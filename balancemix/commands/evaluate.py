@@ -1,8 +1,9 @@
 """`balancemix evaluate`: score a trained model."""
 
 import argparse
+from dataclasses import replace
 
-from balancemix.commands.arguments import add_above, add_json, add_run
+from balancemix.commands.arguments import add_above, add_json, add_reading, add_run, read_options
 
 DESCRIPTION = """\
 score a run's model on its test rows or on other data
@@ -23,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_above(parser, "least confidence of a present class, for CF1 and OF1")
     parser.add_argument("--per-class", action="store_true", help="also the AP of each class")
     add_json(parser, "the scores")
+    add_reading(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -32,12 +34,15 @@ def run(arguments: argparse.Namespace) -> None:
     from balancemix.run import Run
     from balancemix.training.evaluate import evaluate_run
 
+    run_ = Run.open(arguments.run_directory)
+    base = run_.plan.data.reading()
     result = evaluate_run(
-        Run.open(arguments.run_directory),
+        run_,
         arguments.data,
         arguments.split,
         arguments.ap,
         arguments.above,
+        read_options(arguments, base if arguments.data is None else replace(base, images=None)),
     )
     if arguments.json:
         per_class = {"per_class": result.per_class} if arguments.per_class else {}

@@ -3,7 +3,13 @@
 import argparse
 from pathlib import Path
 
-from balancemix.commands.arguments import add_force, add_json, add_skip_bad
+from balancemix.commands.arguments import (
+    add_force,
+    add_json,
+    add_reading,
+    add_skip_bad,
+    read_options,
+)
 from balancemix.plan.sections import SEED
 
 DESCRIPTION = """\
@@ -30,13 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, help="default noisy.csv, or for features noisy.npz")
     add_force(parser)
     add_skip_bad(parser)
+    add_reading(parser)
     add_json(parser, "the measured rates")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Add noise, write the labels, and print the measured rates."""
     from balancemix.commands.show import console, make_table
-    from balancemix.data import ReadOptions, load
+    from balancemix.data import load
     from balancemix.data.formats import find_writer
     from balancemix.data.splits import add_noise
     from balancemix.files import check_output, to_json
@@ -46,7 +53,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.out is not None:
         find_writer(arguments.out)  # wrong arguments must fail before files are read
         check_output(arguments.out, force=arguments.force, inputs=[Path(arguments.data)])
-    splits = load(arguments.data, options=ReadOptions(skip_bad=arguments.skip_bad))
+    splits = load(arguments.data, options=read_options(arguments, skip_bad=arguments.skip_bad))
     source, given, measured = add_noise(splits, arguments.noise, arguments.seed)
     out = arguments.out or Path("noisy.csv" if source.features is None else "noisy.npz")
     check_output(out, force=arguments.force, inputs=[Path(arguments.data)])

@@ -3,12 +3,20 @@
 import argparse
 from pathlib import Path
 
-from balancemix.commands.arguments import add_above, add_force, add_run, add_skip_bad
+from balancemix.commands.arguments import (
+    add_above,
+    add_force,
+    add_reading,
+    add_run,
+    add_skip_bad,
+    read_options,
+)
 
 DESCRIPTION = """\
 predict the classes of new images or features
 
-DATA is a folder of images (labels.csv is not needed), an .npz with features, or digits. The CSV has
+DATA is a folder of images (labels.csv is not needed), a table that names them, an .npz with
+features, or digits. The CSV has
 a line for each row, with the classes of at least --above confidence, and the confidence in every
 class. An --out that ends in .npz holds the arrays `confidence` (N×K), `names` and `classes`.
 
@@ -24,11 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_above(parser, "least confidence of a predicted class")
     add_force(parser)
     add_skip_bad(parser)
+    add_reading(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Predict and write."""
-    from balancemix.data import ReadOptions, load_inputs
+    from balancemix.data import load_inputs
     from balancemix.errors import printable
     from balancemix.progress import progress
     from balancemix.run import Run
@@ -39,7 +48,7 @@ def run(arguments: argparse.Namespace) -> None:
     run_ = Run.open(arguments.run_directory)
     run_.check_output(arguments.out, force=arguments.force, inputs=[Path(arguments.data)])
     classes = run_.classes
-    options = ReadOptions(skip_bad=arguments.skip_bad, seed=run_.plan.seed)
+    options = read_options(arguments, skip_bad=arguments.skip_bad, seed=run_.plan.seed)
     view = view_of(run_.plan, arguments.data)
     rows = load_inputs(arguments.data, classes, view, options)
     with progress("predict", len(rows)) as show:

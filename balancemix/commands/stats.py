@@ -1,45 +1,101 @@
-"""`balancemix stats`: how imbalanced a data set is."""
+"""`balancemix stats`: what a data set was taken for, and how imbalanced it is."""
 
 import argparse
+from pathlib import Path
+from typing import Any
 
-from balancemix.commands.arguments import add_json, add_skip_bad
+from balancemix.commands.arguments import add_json, add_reading, add_skip_bad, read_options
 
 DESCRIPTION = """\
-show how many labels each class has, and the two imbalance ratios
+show how DATA is read, how many labels each class has, and the two imbalance ratios
+
+The first lines say what was recognised and why, and name the flag that overrules it. If DATA is a
+file, no image is opened, unless --skip-bad asks to leave out those that cannot be read.
 
 The class ratio is positives of the commonest over positives of the rarest class; the
 positive-negative ratio is negatives over positives (the paper's appendix C).
 
-example:
-  balancemix stats photos/"""
+examples:
+  balancemix stats photos/
+  balancemix stats labels.xlsx --label-column tags"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("data", metavar="DATA", help="digits, a folder with labels.csv, an .npz")
-    parser.add_argument("--split", default="train", help="default %(default)s")
+    parser.add_argument(
+        "data", metavar="DATA", help="digits, a folder with labels.csv, a table, an .npz"
+    )
+    parser.add_argument(
+        "--split", help="rows to count (default train; all, if there are no splits)"
+    )
     add_skip_bad(parser)
     add_json(parser, "the counts")
+    add_reading(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Count and print."""
-    from balancemix.commands.show import console
-    from balancemix.data import ReadOptions, load
+    from balancemix.data import read
     from balancemix.files import to_json
     from balancemix.labels.classes import describe
 
-    options = ReadOptions(skip_bad=arguments.skip_bad)
-    rows = load(arguments.data, options=options).named(arguments.split)
-    facts = describe(rows.given, rows.classes)
+    alone, skip_bad = Path(arguments.data).is_file(), arguments.skip_bad
+    options = read_options(arguments, skip_bad=skip_bad, labels_only=alone and not skip_bad)
+    source = read(arguments.data, options)
+    given, verified = source.given, source.verified
+    rows = rows_of_split(source, arguments.split, options)
+    if len(rows) < len(source):
+        given = given[rows]
+        verified = None if verified is None else verified[rows]
+    facts = describe(given, source.classes) | {"recognised": source.recognised}
+    facts |= counts(given, verified)
     if arguments.json:
         print(to_json(facts, indent=2))
-        return
+    else:
+        show(facts)
+
+
+def rows_of_split(source: Any, name: str | None, options: Any) -> Any:
+    """List the rows of a split, or all if none is asked for and the files name none."""
+    from balancemix.data.splits import hold_out
+    from balancemix.errors import InputError, suggest
+
+    splits = source.split
+    if splits is None:
+        if name is None:
+            return range(len(source))
+        count, groups = len(source), source.group_numbers
+        splits = hold_out(str(source.path), count, options.holdout, options.seed, groups)
+    name = name or "train"
+    rows = [i for i, split in enumerate(splits) if split == name]
+    if not rows:
+        raise InputError(f"--split {name}: no such rows; {suggest(name, sorted(set(splits)))}")
+    return rows
+
+
+def counts(given: Any, verified: Any) -> dict[str, int]:
+    """Count the labels that are unknown, and those that are verified."""
+    from balancemix.labels.chunks import chunks
+
+    unknown = sum(int((given[rows] < 0).sum()) for rows in chunks(*given.shape))
+    return {"unknown": unknown, "verified": 0 if verified is None else int(verified.sum())}
+
+
+def show(facts: dict[str, Any]) -> None:
+    """Print the facts for people."""
+    from balancemix.commands.show import console
+
     out = console()
+    for sentence in facts["recognised"]:
+        out.print(sentence, soft_wrap=True)
     out.print(
         f"{facts['rows']:,} rows, {facts['classes']} classes, "
         f"{facts['positives_per_row']:.2f} positives a row"
     )
+    labels = facts["rows"] * facts["classes"]
+    for name in ("unknown", "verified"):
+        if facts[name]:
+            out.print(f"{facts[name]:,} of {labels:,} labels are {name}")
     if "class_ratio" in facts:
         out.print(
             f"class imbalance {facts['class_ratio']:.1f}, "

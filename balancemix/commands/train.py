@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from balancemix.commands.arguments import READING, add_reading
 from balancemix.plan.sections import METHOD, SECTIONS, SEED, help_of, type_of
 
 DESCRIPTION = """\
@@ -17,6 +18,8 @@ DATA is one of
   digits        built-in strips of handwritten digits (digits:pixels for raw pixels)
   a folder      of images with labels.csv: image,labels[,split], labels separated by |;
                 or COCO (2014, 2017), VOCdevkit (2007, 2012) or DeepFashion as they come
+  labels.csv    or another table by itself; --images names the folder of its images.
+                `balancemix stats` says how it is read
   file.npz      with features (N×D), labels (N×K of 0/1) and, if known, classes and split;
                 made by you, or from images by `balancemix embed`
 
@@ -107,6 +110,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             type=type_of(setting) if planned else TYPES.get(setting, str),
             help=help_of(setting, what) if planned else what,
         )
+    add_reading(parser)
     for flag, setting in OLD_FLAGS.items():
         parser.add_argument(flag, dest=setting, help=argparse.SUPPRESS)
     parser.add_argument("--no-pretrained", action="store_true", help="start with random weights")
@@ -135,7 +139,9 @@ def run(arguments: argparse.Namespace) -> None:
     stored = json.loads(processes.broadcast(json.dumps(stored).encode()) or b"{}")
     tree = settings(arguments, stored)
     if "path" not in tree.get("data", {}) and not arguments.dry_run:
-        raise InputError("name the DATA to train on: digits, a folder with labels.csv, or an .npz")
+        raise InputError(
+            "name the DATA to train on: digits, a folder with labels.csv, a table or an .npz"
+        )
     plan = Plan.from_tree(tree)
     if plan.method.closed and "epochs" in settings(arguments, {}).get("train", {}):
         name = tree["method"]["name"]
@@ -201,7 +207,7 @@ def settings(arguments: argparse.Namespace, stored: dict[str, Any]) -> dict[str,
                 tree[key] |= value
             else:
                 tree[key] = value
-    for _, setting, _ in FLAGS:
+    for _, setting, _ in (*FLAGS, *READING):
         value = getattr(arguments, setting)
         if value is not None:
             put(tree, setting.split("."), value)

@@ -10,7 +10,7 @@ import torch
 
 from balancemix.data.decisions import decide
 from balancemix.data.features import FeatureRows
-from balancemix.data.formats import builtin, find_format, npz
+from balancemix.data.formats import builtin, find_format, npz, table, why
 from balancemix.data.formats import images as image_folder
 from balancemix.data.images import ImageRows
 from balancemix.data.rows import Batch, Rows, as_is
@@ -40,7 +40,7 @@ BUILT_IN = builtin.NAMES
 
 
 def load(data: str | Path, view: View = View(), options: ReadOptions = ReadOptions()) -> Splits:
-    """Load a folder of images with labels.csv, COCO, VOC or DeepFashion, an .npz, or `digits`.
+    """Load a folder of images with labels.csv, COCO, VOC or DeepFashion, a table, .npz or `digits`.
 
     `view` says how rows are shown to a model, `options` how the files are read. A folder is one
     call, `load("photos/").train`.
@@ -63,7 +63,12 @@ def load(data: str | Path, view: View = View(), options: ReadOptions = ReadOptio
 def read(data: str | Path, options: ReadOptions = ReadOptions()) -> Source:
     """Read the files of a data set, by the first format that recognises it."""
     path = _path(data)
-    source = without_missing(find_format(path).read(path, options), options.skip_bad)
+    form = find_format(path, options.format)
+    source = form.read(path, options)
+    if not source.recognised:
+        source = replace(source, recognised=[why(path, form)])
+    if not options.labels_only:
+        source = without_missing(source, options.skip_bad)
     return source if builtin.recognise(path) else decide(source)
 
 
@@ -75,7 +80,8 @@ def rows_of(source: Source, view: View = View()) -> Rows:
         stored, pictures = source.stored, source.images
         rows = FeatureRows(source.features, *labels, view, stored=stored, pictures=pictures)
     elif isinstance(source.images, list):
-        rows = ImageRows(source.images, *labels, view, folder=source.path)
+        folder = source.origin.folder if isinstance(source.origin, table.Table) else source.path
+        rows = ImageRows(source.images, *labels, view, folder=folder)
     else:
         raise InputError(f"{source.path}: has neither features nor image files")
     return rows.with_groups(source.group_numbers).with_verified(source.verified)
@@ -85,7 +91,7 @@ def read_images(
     path: Path, view: View = View(), options: ReadOptions = ReadOptions()
 ) -> tuple[ImageRows, list[str] | None]:
     """Read all images of a folder in its order, and the split of each if the files name any."""
-    if not path.is_dir():
+    if not path.is_dir() and table.recognise(path) is None:
         raise InputError(f"{path}: is not a folder; name a folder of images with labels.csv")
     source = read(path, options)
     rows = rows_of(source, view)
@@ -100,7 +106,7 @@ def load_inputs(
     view: View = View(),
     options: ReadOptions = ReadOptions(),
 ) -> Rows:
-    """Load every image below a folder, or the features of an .npz, without labels.
+    """Load every image below a folder or of a table, or the features of an .npz, without labels.
 
     `given` is all 0. The features of `digits` depend on `options.seed`: pass that of the run.
     """
@@ -110,11 +116,14 @@ def load_inputs(
         source = source.subset(source.rows_in("test"))
     elif path.is_dir():
         source = image_folder.read(path, options)
+    elif table.recognise(path) and path.exists():
+        source = replace(table.read(path, options), truth=None, verified=None)
     elif npz.recognise(path) and path.exists():
         source = npz.read_features(path)
     else:
         raise InputError(
-            f"data {str(data)!r} is neither a folder of images nor an .npz with features"
+            f"data {str(data)!r} is neither a folder of images, nor a table of them, nor an .npz "
+            "with features"
         )
     blank = torch.zeros(len(source), len(classes), dtype=torch.int8)
     return rows_of(replace(source, classes=list(classes), given=blank), view)

@@ -40,6 +40,7 @@ class Source:
     file_given  the labels of the file, where decisions of people replaced some in `given`
     origin     what the format needs in order to write the same file again
     facts      how the labels were made
+    recognised  what the files were taken for and why, and the flag that overrules it
     """
 
     path: Path
@@ -56,6 +57,7 @@ class Source:
     file_given: Tensor | None = None
     origin: object = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    recognised: list[str] = field(default_factory=list)
 
     @classmethod
     def of_parts(

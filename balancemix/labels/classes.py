@@ -66,9 +66,10 @@ def imbalance(given: Tensor) -> dict[str, float]:
     counts = counts[counts > 0]
     if not len(counts):
         return {}
+    negatives = sum(int((given[rows] == 0).sum()) for rows in chunks(*given.shape))
     return {
         "class_ratio": counts.max().item() / counts.min().item(),
-        "positive_negative_ratio": (given == 0).sum().item() / counts.sum().item(),
+        "positive_negative_ratio": negatives / counts.sum().item(),
     }
 
 

@@ -143,13 +143,13 @@ def embed_data(
     workers: int | None = None,
     device: str = "auto",
     limit: int | None = None,
-    skip_bad: bool = False,
+    options: ReadOptions = ReadOptions(),
     force: bool = False,
 ) -> tuple[int, ...]:
     """Embed the images of a data set by a backbone's name; see `embed`.
 
-    `size` is the backbone's unless given; `limit` keeps only the first rows; `force` replaces the
-    file and starts over.
+    `size` is the backbone's unless given; `limit` keeps only the first rows; `options` say how
+    the data is read; `force` replaces the file and starts over.
     """
     if out.suffix != ".npz":
         raise InputError(f"--out {out}: must end in .npz")
@@ -161,7 +161,7 @@ def embed_data(
     size = size or input_size(backbone)
     mean, std = normalisation(backbone)
     view = View(size=size, augment=augment, mean=mean, std=std)
-    rows, split = read_images(data, view, ReadOptions(skip_bad=skip_bad))
+    rows, split = read_images(data, view, options)
     if limit is not None:
         rows = rows.subset(torch.arange(min(limit, len(rows))))
         split = split and split[: len(rows)]

@@ -7,7 +7,7 @@ from typing import NamedTuple, get_args
 from balancemix.errors import InputError, listing, suggest
 from balancemix.evaluation.metrics import Convention, average_precision, evaluate
 from balancemix.labels.classes import class_groups
-from balancemix.options import ABOVE
+from balancemix.options import ABOVE, ReadOptions
 from balancemix.progress import progress
 from balancemix.run import Run
 from balancemix.training.experiment import load_rows
@@ -31,18 +31,19 @@ def evaluate_run(
     split: str | None = None,
     convention: Convention | None = None,
     above: float = ABOVE,
+    options: ReadOptions | None = None,
 ) -> Evaluation:
     """Score the run's model on a split of `data` (the run's own, if None).
 
     Classes may come in any order, but must be those of the run. A confidence of `above` or more
-    counts as present in the F1 scores.
+    counts as present in the F1 scores. `options` say how data is read, if not as the run's.
     """
     plan, classes = run.plan, run.classes
     convention = convention or plan.train.ap
     if convention not in get_args(Convention):
         raise InputError(f"--ap {convention}: {suggest(convention, get_args(Convention))}")
     path = data or plan.data.path
-    splits = load_rows(plan, path)
+    splits = load_rows(plan, path, options=options)
     rows = splits.test if split is None else splits.named(split)
     if set(rows.classes) != set(classes):
         differing = sorted(set(rows.classes) ^ set(classes))

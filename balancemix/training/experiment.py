@@ -17,6 +17,7 @@ from torch import nn
 from balancemix import processes
 from balancemix.data import ReadOptions, Rows, Splits, View, load
 from balancemix.data.fingerprint import fingerprint, matched
+from balancemix.data.formats import table
 from balancemix.data.formats.builtin import RandomImages
 from balancemix.data.splits import with_noise
 from balancemix.errors import InputError
@@ -178,20 +179,16 @@ def train_plan(
     return run, experiment, trained.metrics
 
 
-def load_rows(plan: Plan, path: str | Path, *, cached: bool = False) -> Splits:
-    """Load data in the view of the plan's model, split as the plan says.
+def load_rows(
+    plan: Plan, path: str | Path, *, cached: bool = False, options: ReadOptions | None = None
+) -> Splits:
+    """Load data in the view of the plan's model, read as it says unless `options` say it.
 
     A cache pays off if the images are read more than once.
     """
     data = plan.data
-    options = ReadOptions(
-        skip_bad=data.skip_bad,
-        unannotated=data.unannotated,
-        difficult=data.difficult,
-        holdout=data.holdout,
-        cache=data.cache if cached else "off",
-        seed=plan.seed,
-    )
+    options = options or data.reading()
+    options = dataclasses.replace(options, cache=data.cache if cached else "off", seed=plan.seed)
     splits = load(path, view_of(plan, path), options)
     if data.score == "held-out" and str(path) == data.path:
         return splits.held_out(data.holdout, plan.seed)
@@ -201,7 +198,7 @@ def load_rows(plan: Plan, path: str | Path, *, cached: bool = False) -> Splits:
 def view_of(plan: Plan, path: str | Path) -> View:
     """Return how rows are shown to the plan's model."""
     data = plan.data
-    if not Path(path).is_dir():
+    if not Path(path).is_dir() and table.recognise(Path(path)) is None:
         return View(
             dropout=data.feature_dropout, noise=data.feature_noise, vary_stored=data.vary_stored
         )

@@ -12,7 +12,7 @@ from balancemix.errors import InputError, suggest
 
 GROUP = "balancemix.formats"
 KNOWN = (
-    *builtin.NAMES, "a folder with labels.csv", "an .npz file",
+    *builtin.NAMES, "a folder with labels.csv", "an .npz file", "a table",
     "a folder of COCO", "of VOC", "of DeepFashion",
 )  # fmt: skip
 
@@ -69,15 +69,33 @@ def all_formats() -> dict[str, Format]:
     return formats
 
 
-def find_format(path: Path) -> Format:
-    """Choose the format that reads a path; table if it is a folder that none recognises."""
-    for format_ in all_formats().values():
+def find_format(path: Path, name: str | None = None) -> Format:
+    """Choose the format that reads a path; table if it is a folder that none recognises.
+
+    `name` overrules what is recognised.
+    """
+    formats = all_formats()
+    if name is not None:
+        if name not in formats:
+            raise InputError(f"--format {name}: unknown; {suggest(name, list(formats))}")
+        return formats[name]
+    for format_ in formats.values():
         if format_.recognise(path) is not None:
             return format_
     if path.is_dir():
         return table
     state = "unknown format" if path.exists() else "not found"
     raise InputError(f"data {str(path)!r}: {state}; {suggest(str(path), KNOWN)}")
+
+
+def why(path: Path, format_: Format) -> str:
+    """Say which format reads a path, and why.
+
+    >>> why(Path("x.npz"), npz)
+    'x.npz is read as npz: it ends in .npz (--format)'
+    """
+    name = next(name for name, each in all_formats().items() if each is format_)
+    return f"{path} is read as {name}: {format_.recognise(path) or '--format says so'} (--format)"
 
 
 def find_writer(out: Path, path: Path | None = None) -> WritableFormat:

@@ -25,6 +25,12 @@ def refused(data, message: str, **options) -> None:
     assert "\n" not in str(caught.value)
 
 
+def labels_of(source: Source) -> list[set[str]]:
+    """The names of the classes that are present in each row."""
+    present = source.given == 1
+    return [{source.classes[k] for k in row.nonzero().flatten().tolist()} for row in present]
+
+
 def check_reading(form: Format, path: Path) -> Source:
     """Read what is recognised, and see that all of it is of one size."""
     assert form.recognise(path)

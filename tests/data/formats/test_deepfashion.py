@@ -7,8 +7,7 @@ import torch
 from PIL import Image
 
 from balancemix.data import ReadOptions, View, load
-from balancemix.data.formats import deepfashion
-from balancemix.data.formats.table import read_classes, read_entries
+from balancemix.data.formats import deepfashion, table
 from tests.conftest import SHARED
 from tests.data.formats.contract import refused
 
@@ -127,10 +126,10 @@ def test_a_missing_file_is_named(tmp_path, name):
 def test_real_attributes_come_back_in_full_number(tmp_path):
     """Write 16,000 and 4,000 rows of the real attributes, some of them more than once."""
     file = SHARED / "deepfashion" / "labels.csv"
-    entries = read_entries(file)
-    classes = read_classes(tmp_path / "none", file, entries)
+    source = table.read(file, ReadOptions(labels_only=True))
+    classes = source.classes
     assert len(classes) == 26
-    real = [[int(name in entry.labels) for name in classes] for entry in entries]
+    real = source.given.tolist()
     parts, begin = {}, 0
     for part, count in {"train": 14_000, "val": 2_000, "test": 4_000}.items():
         images = [f"img/item/img_{i:08}.jpg" for i in range(begin, begin + count)]

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from balancemix.data import ReadOptions
 from balancemix.data.formats import npz, table, voc
-from balancemix.data.formats.table import read_classes, read_entries
 from balancemix.data.source import Source
 from balancemix.errors import InputError
+from tests.data.formats.contract import labels_of
 from tests.data.formats.test_voc import make as make_voc
 
 ANY = st.text(st.characters(exclude_categories=()), max_size=6)
@@ -51,10 +51,10 @@ def test_a_table_is_read_back_the_same_or_refused(names, classes):
             assert refusal.startswith(f"{out}: ")
             assert not out.exists()
             return
-        entries = read_entries(out)
-        assert [entry.image for entry in entries] == names
-        assert {entry.labels for entry in entries} == {tuple(classes)}
-        assert read_classes(out.with_name("none"), out, entries) == sorted(classes)
+        again = table.read(out, ReadOptions(labels_only=True))
+        assert again.names == names
+        assert labels_of(again) == [set(classes)] * len(names)
+        assert again.classes == sorted(classes)
 
 
 @pytest.mark.parametrize(
@@ -86,9 +86,8 @@ def test_a_name_that_a_table_would_change_is_refused(tmp_path, names, classes, m
 def test_a_list_of_classes_with_a_bar_is_refused(tmp_path):
     (tmp_path / "labels.csv").write_text("image,labels\na.png,cat\n")
     (tmp_path / "classes.txt").write_text("cat\na|b\n")
-    entries = read_entries(tmp_path / "labels.csv")
     with pytest.raises(InputError, match=r"classes\.txt: class 'a\|b' holds a \|, which separates"):
-        read_classes(tmp_path / "classes.txt", tmp_path / "labels.csv", entries)
+        table.read(tmp_path, ReadOptions(labels_only=True))
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "x" * 300 + "/a.png", "a\0b.png", "é" * 200])

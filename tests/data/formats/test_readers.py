@@ -8,13 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from balancemix.data import ReadOptions, View, load
-from balancemix.data.formats.table import read_entries
+from balancemix.data import ReadOptions, View, load, read
 from balancemix.data.images import ImageRows
 from balancemix.data.rows import Rows
 from balancemix.data.splits import hold_out, split
 from balancemix.errors import InputError
-from tests.data.formats.contract import refused
+from tests.data.formats.contract import labels_of, refused
 
 GOOD = """\
 image,labels,split
@@ -107,8 +106,12 @@ def test_random_holdout(folder):
         ("", "labels.csv: is empty; begin it with image,labels"),
         ("\n \n", "labels.csv: is empty"),
         ("image,labels\n", "labels.csv: has no rows below its header"),
-        ("image,tags\na.jpg,cat\n", "row 1: one column 'labels' expected in 'image', 'tags'"),
-        ("file,labels\na.jpg,cat\n", "row 1: one column 'image' expected"),
+        (
+            "image,of\na.jpg,cat\n",
+            "row 1: no column has labels, and fewer than two hold 0 and 1 in",
+        ),
+        ("image,of\na.jpg,cat\n", "in 'image', 'of'; pass --label-column"),
+        ("of,labels\na.jpg,cat\n", "row 1: no column names the images in 'of', 'labels'; name"),
         ("image,image,labels\n", "row 1: one column 'image' expected"),
         ("image,labels\na.jpg,cat,dog\n", "row 2: has 3 cells where the header has 2"),
         ("image,labels\na.jpg,cat\nb.jpg\n", "row 3: has 1 cells where the header has 2"),
@@ -204,22 +207,24 @@ WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="|\r
 def test_any_csv_comes_back_or_is_refused(table):
     with tempfile.TemporaryDirectory() as place:
         file = Path(place, "labels.csv")
+        known = {word.strip() for _, labels in table for word in labels} - {""}
+        with_classes(Path(place), "\n".join([*sorted(known), "yes, no", "no; yes"]))
         with file.open("w", encoding="utf-8", newline="") as out:
             csv.writer(out).writerows([("image", "labels")])
             csv.writer(out).writerows((image, "|".join(labels)) for image, labels in table)
-        message, entries = "", None
+        message, source = "", None
         try:
-            entries = read_entries(file)
+            source = read(file, ReadOptions(labels_only=True))
         except InputError as error:
             message = str(error)
     images = [image.strip() for image, labels in table if (image + "".join(labels)).strip()]
-    if entries is None:
+    if source is None:
         assert len(message.splitlines()) == 1
     else:
-        assert [entry.image for entry in entries] == images
+        assert source.names == images
         cells = [labels for image, labels in table if image.strip()]
-        expected = [tuple(word.strip() for word in cell if word.strip()) for cell in cells]
-        assert [entry.labels for entry in entries] == expected
+        expected = [{word.strip() for word in cell if word.strip()} for cell in cells]
+        assert labels_of(source) == expected
 
 
 @given(st.binary(max_size=60) | st.text(max_size=60).map(lambda text: text.encode()))

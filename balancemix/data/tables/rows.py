@@ -1,0 +1,161 @@
+"""What all layouts read of a record: its image, split, group and verified classes."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from balancemix.data.splits import check_split
+from balancemix.data.tables.roles import SPLIT_WORDS, Roles
+from balancemix.data.tables.separators import DEFAULT, MARKS, items_of, labels_of
+from balancemix.data.tables.sheet import Sheet
+from balancemix.errors import InputError, suggest
+
+WHOLE_ROW = "*"  # in the column verified
+
+
+class RowReader:
+    """Collects rows; `records` are the numbers of their records."""
+
+    def __init__(self, sheet: Sheet, roles: Roles) -> None:
+        self.sheet, self.roles = sheet, roles
+        self.names: list[str] = []
+        self.records = array("q")
+        self.splits: list[str] | None = None if roles.split is None else []
+        self.groups: list[str] | None = None if roles.group is None else []
+        self.verified_cells: list[str] | None = None if roles.verified is None else []
+        self._first: dict[str, int] = {}
+
+    def where(self, record: int) -> str:
+        """Name the place of a record, as a spreadsheet counts rows."""
+        return f"{self.sheet.file} row {record + 2}"
+
+    def check(self, record: int, cells: list[str]) -> bool:
+        """Check the form of a record; False if it is blank, as spreadsheets leave some."""
+        if not any(map(str.strip, cells)):
+            return False
+        if len(cells) != len(self.sheet.header):
+            raise InputError(
+                f"{self.where(record)}: has {len(cells)} cells where the header has "
+                f"{len(self.sheet.header)}; separate labels by | and quote cells that hold a comma"
+            )
+        return True
+
+    def image(self, record: int, cells: list[str]) -> str:
+        """Read the name of the image."""
+        name = cells[self.roles.image].strip()
+        if not name:
+            raise InputError(f"{self.where(record)}: the image cell is empty; name a file")
+        self.check_line(record, "image", name)
+        return name
+
+    def check_line(self, record: int, what: str, text: str) -> None:
+        """Refuse a cell with a line break, which an unbalanced quote makes."""
+        if "\n" in text or "\r" in text:
+            raise InputError(
+                f"{self.where(record)}: the {what} cell has a line break; check its quotes"
+            )
+
+    def row_of(self, name: str) -> int | None:
+        """Find the row of an image, however its path is written."""
+        return self._first.get(path_of(name))
+
+    def take(self, record: int, cells: list[str]) -> None:
+        """Add a row; refuses an image that has one."""
+        name = self.image(record, cells)
+        first = self._first.setdefault(path_of(name), len(self.names))
+        if first != len(self.names):
+            raise InputError(
+                f"{self.where(record)}: image {name!r} is also in row {self.records[first] + 2}; "
+                "put all its labels into one row; if each row is one label, pass --separator whole"
+            )
+        self.names.append(name)
+        self.records.append(record)
+        for values, column in (
+            (self.groups, self.roles.group),
+            (self.verified_cells, self.roles.verified),
+        ):
+            if values is not None and column is not None:
+                values.append(cells[column].strip())
+        if self.splits is not None and self.roles.split is not None:
+            word = cells[self.roles.split].strip()
+            split = word if word in SPLIT_WORDS else word.lower()
+            if split not in SPLIT_WORDS:
+                check_split(self.where(record), word)
+            self.splits.append(SPLIT_WORDS[split])
+
+    def check_same(self, record: int, cells: list[str], row: int) -> None:
+        """Refuse another split or group than that of the image's first row; join what is verified.
+
+        `*` in one of its rows is for the whole image.
+        """
+        roles = self.roles
+        for what, values, column in (
+            ("split", self.splits, roles.split),
+            ("group", self.groups, roles.group),
+        ):
+            if values is None or column is None:
+                continue
+            text = cells[column].strip()
+            if (SPLIT_WORDS.get(text.lower(), text) if what == "split" else text) != values[row]:
+                raise InputError(
+                    f"{self.where(record)}: {what} {text!r}, but row {self.records[row] + 2} of "
+                    f"the same image has {values[row]!r}; give it one"
+                )
+        if self.verified_cells is not None and roles.verified is not None:
+            both = self.verified_cells[row], cells[roles.verified].strip()
+            whole = WHOLE_ROW in both
+            self.verified_cells[row] = WHOLE_ROW if whole else DEFAULT.join(filter(None, both))
+
+    def check_rows(self) -> None:
+        """Refuse a table without rows."""
+        if not self.names:
+            raise InputError(
+                f"{self.sheet.file}: has no rows below its header; add one for each image"
+            )
+
+    def verified(self, classes: Sequence[str], mark: str | None) -> Tensor | None:
+        """Read which labels are verified: names of classes joined by `mark`, or `*` for all."""
+        if self.verified_cells is None:
+            return None
+        column = {name: k for k, name in enumerate(classes)}
+        marks = torch.zeros(len(self.names), len(classes), dtype=torch.bool)
+        for i, cell in enumerate(self.verified_cells):
+            if cell == WHOLE_ROW:
+                marks[i] = True
+                continue
+            names = _known(cell, column) if mark is None else labels_of(cell, mark)
+            for name in names:
+                if name not in column:
+                    raise InputError(
+                        f"{self.where(self.records[i])}: verified {name!r} is not a class; "
+                        f"write names of classes, or {WHOLE_ROW} for all of the row; "
+                        f"{suggest(name, list(classes))}"
+                    )
+                marks[i, column[name]] = True
+        return marks
+
+
+def _known(cell: str, column: dict[str, int]) -> list[str]:
+    """Take a cell apart by the mark that gives names of classes."""
+    items = items_of(cell)
+    if items is not None:
+        return items
+    readings = (labels_of(cell, mark) for mark in MARKS)
+    return next(
+        (names for names in readings if set(names) <= set(column)), labels_of(cell, DEFAULT)
+    )
+
+
+def path_of(name: str) -> str:
+    """Write the path of an image in one way.
+
+    >>> path_of("./a.jpg")
+    'a.jpg'
+    """
+    path = os.path.normpath(name)
+    return name if path == name else path  # one text, not two, for a million names
