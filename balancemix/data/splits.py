@@ -182,7 +182,7 @@ def add_noise(splits: Splits, kind: str, seed: int) -> tuple[Source, Tensor, dic
     source, train = splits.source, splits.train
     if source is None:
         raise InputError("only data that was loaded from files can be written again")
-    noisy = noise.parse(kind).apply(train.given, seed, train.verified)
+    noisy = noise.parse(kind).apply(train.given, seed, train.verified, train.truth)
     measured = noise.measured_rates(train.given, noisy.given, noisy.verified)
     given, verified, places = source.given.clone(), source.verified, source.rows_in("train")
     given[places] = noisy.given
@@ -198,13 +198,14 @@ def add_noise(splits: Splits, kind: str, seed: int) -> tuple[Source, Tensor, dic
 def with_noise(rows: Rows, added: noise.Noises, seed: int) -> Rows:
     """Add noise to the truth of rows where it is known, else to their given labels.
 
-    Unknown and verified labels stay as they are given.
+    Noise that makes no label wrong (`unknown`, `keep`) leaves the given ones, whose errors are then
+    real. Unknown and verified labels stay as they are given.
     """
     before = rows.given
-    if rows.truth is not None:
+    if rows.truth is not None and added.errs:
         stays = (rows.given < 0) | (rows.truth < 0)
         stays = stays if rows.verified is None else stays | rows.verified
         before = torch.where(stays, rows.given, rows.truth)
-    noisy = added.apply(before, seed, rows.verified)
+    noisy = added.apply(before, seed, rows.verified, rows.truth)
     truth = before if rows.truth is None else rows.truth
     return rows.with_given(noisy.given, truth).with_verified(noisy.verified)

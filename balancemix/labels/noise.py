@@ -218,11 +218,19 @@ class Noises:
         """The kinds, joined by +."""
         return "+".join(part.kind for part in self.parts)
 
-    def apply(self, labels: Tensor, seed: int, verified: Tensor | None = None) -> Noisy:
+    @property
+    def errs(self) -> bool:
+        """Whether any kind makes labels wrong; `unknown` and `keep` make none."""
+        return any(part.kind not in ("none", "unknown", "keep") for part in self.parts)
+
+    def apply(
+        self, labels: Tensor, seed: int, verified: Tensor | None = None, truth: Tensor | None = None
+    ) -> Noisy:
         """Add the noise to N×K labels; the same seed makes the same mistakes.
 
-        The rows that `keep` draws have the labels from before all noise, wherever it stands, and
-        these become verified.
+        The rows that `keep` draws are those that a person has checked: wherever it stands, they
+        have the labels from before all noise, or the `truth` where it is known, and these become
+        verified.
         """
         generator = torch.Generator().manual_seed(seed)
         labels = labels.to(torch.int8)
@@ -233,8 +241,11 @@ class Noises:
             given = part.add(given, generator, verified)
         if bool(kept.any()):
             row = kept.unsqueeze(1)
-            given = torch.where(row, labels, given)
-            checked = row & (labels >= 0)
+            right = labels if truth is None else torch.where(truth < 0, labels, truth)
+            if verified is not None:
+                right = torch.where(verified, labels, right)
+            given = torch.where(row, right.to(given.dtype), given)
+            checked = row & (given >= 0)
             verified = checked if verified is None else verified | checked
         return Noisy(given.clone() if given is labels else given, verified)
 

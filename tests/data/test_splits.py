@@ -4,10 +4,13 @@ import csv
 import json
 
 import pytest
+import torch
 
 from balancemix.cli import main
-from balancemix.data.splits import HELD_OUT
+from balancemix.data.rows import Rows
+from balancemix.data.splits import HELD_OUT, with_noise
 from balancemix.errors import InputError
+from balancemix.labels.noise import parse
 from balancemix.plan.plan import Plan
 from balancemix.training.experiment import load_experiment
 
@@ -44,3 +47,15 @@ def test_evaluate_and_export_know_the_rows(tiny, tmp_path, capsys):
     with (tmp_path / "labels.csv").open(newline="") as lines:
         splits = [line["split"] for line in csv.DictReader(lines)]
     assert (splits.count("train"), splits.count("test")) == (90, 30)
+
+
+def test_hiding_and_keeping_leave_real_errors_as_they_are():
+    given = torch.tensor([[1, 0], [0, 1], [1, 1], [0, 0]])
+    truth = 1 - given
+    rows = Rows(given, ["cat", "dog"], truth=truth)
+    noisy = with_noise(rows, parse("keep:0.5"), 0)
+    assert noisy.verified is not None
+    assert torch.equal(noisy.given, torch.where(noisy.verified, truth, given))
+    assert noisy.verified.sum() == 4
+    assert torch.equal(noisy.truth, truth)
+    assert torch.equal(with_noise(rows, parse("drop:0"), 0).given, truth)  # errors of the truth

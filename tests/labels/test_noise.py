@@ -320,3 +320,23 @@ def test_rates_are_checked_without_parse_too():
     ):
         with pytest.raises(InputError):
             wrong()
+
+
+def test_kept_rows_have_the_truth_where_it_is_known():
+    given = torch.tensor([[1, 0, -1], [1, 1, 0]], dtype=torch.int8)
+    truth = torch.tensor([[0, -1, 1], [1, 0, 0]], dtype=torch.int8)
+    noisy = parse("keep:1").apply(given, 0, truth=truth)
+    assert noisy.given.tolist() == [[0, 0, 1], [1, 0, 0]]
+    assert noisy.verified is not None
+    assert bool(noisy.verified.all())
+    sure = torch.zeros(2, 3, dtype=torch.bool)
+    sure[1, 1] = True  # a person has said otherwise than the truth: it stays
+    noisy = parse("keep:1").apply(given, 0, sure, truth)
+    assert noisy.given.tolist() == [[0, 0, 1], [1, 1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "errs"), [("none", False), ("unknown:0.5+keep:0.1", False), ("keep:0.1+single", True)]
+)
+def test_only_some_kinds_make_labels_wrong(text, errs):
+    assert parse(text).errs is errs
