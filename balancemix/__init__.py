@@ -30,14 +30,14 @@ if TYPE_CHECKING:  # the same names, for type checkers
     from balancemix.methods import METHODS as METHODS
     from balancemix.methods import losses as losses
     from balancemix.methods.balancemix import BalanceMix as BalanceMix
-    from balancemix.methods.base import BCE as BCE
     from balancemix.methods.base import Batch as Batch
     from balancemix.methods.base import Method as Method
-    from balancemix.methods.base import Mixup as Mixup
     from balancemix.methods.base import Request as Request
     from balancemix.methods.closed_form import KernelRidge as KernelRidge
     from balancemix.methods.mixing import draw_lambda as draw_lambda
     from balancemix.methods.mixing import mix as mix
+    from balancemix.methods.mixup import BCE as BCE
+    from balancemix.methods.mixup import Mixup as Mixup
     from balancemix.methods.sampling import minority_odds as minority_odds
     from balancemix.methods.second_opinion import SecondOpinion as SecondOpinion
     from balancemix.plan.plan import Plan as Plan
@@ -49,7 +49,7 @@ __version__ = "0.1.0"
 
 # Each public name, and the module that holds it.
 _HOME = {
-    "BCE": "methods.base",
+    "BCE": "methods.mixup",
     "METHODS": "methods",
     "BalanceMix": "methods.balancemix",
     "Batch": "methods.base",
@@ -60,7 +60,7 @@ _HOME = {
     "KernelRidge": "methods.closed_form",
     "LabelTable": "labels.table",
     "Method": "methods.base",
-    "Mixup": "methods.base",
+    "Mixup": "methods.mixup",
     "Opinion": "judge.opinion",
     "Plan": "plan.plan",
     "Request": "methods.base",

@@ -67,6 +67,8 @@ class LabelErrors:
 def estimate_errors(given: Tensor, confidence: Tensor) -> LabelErrors:
     """Estimate the errors of N×K given labels from confidence in rows that were not trained on.
 
+    Unknown labels (−1) are left out.
+
     >>> import torch
     >>> generator = torch.Generator().manual_seed(0)
     >>> truth = torch.rand(4000, 2, generator=generator) < 0.3
@@ -78,8 +80,8 @@ def estimate_errors(given: Tensor, confidence: Tensor) -> LabelErrors:
     """
     check_confidence(given, confidence)
     positives, low, chance, high, top = 0, 0, 0.0, 0, 0
-    for p, labels in zip(confidence.T, given.T > 0, strict=True):
-        positive, negative = p[labels].sort().values, p[~labels].sort().values
+    for p, labels in zip(confidence.T, given.T, strict=True):
+        positive, negative = p[labels > 0].sort().values, p[labels == 0].sort().values
         positives += len(positive)
         lowest, highest = int(_END * len(negative)), int(_END * len(positive))
         if lowest:

@@ -23,7 +23,7 @@ from balancemix.errors import InputError
 from balancemix.judge.noise_model import fit_noise_model
 from balancemix.judge.ridge import Penalty, Ridge
 from balancemix.judge.stages import Stages, fingerprint
-from balancemix.labels.table import check_given
+from balancemix.labels.table import LabelMatrix, as_given, as_verified
 
 
 @dataclass(frozen=True)
@@ -88,10 +88,10 @@ def _numbers(arrays: Mapping[str, Any], name: str) -> Tensor:
 
 
 def judge(
-    given: Tensor,
+    given: LabelMatrix,
     features: Tensor | Ridge,
     *,
-    verified: Tensor | None = None,
+    verified: LabelMatrix | None = None,
     groups: Tensor | None = None,
     landmarks: int | None = None,
     seed: int = 0,
@@ -116,8 +116,7 @@ def judge(
     >>> int(doubt[:, 0].argmax())
     7
     """
-    check_given(given)
-    given = given.detach().cpu().to(torch.int8)
+    given = as_given(given)
     if isinstance(features, Tensor):
         if len(features) != len(given):
             raise InputError(f"{len(given)} rows of labels, but {len(features)} rows of features")
@@ -132,12 +131,14 @@ def judge(
     target = (given > 0).float()
     penalty, score = _scored(features, given, target)
     judged = is_judged(given, score)
-    doubtful = given if verified is None else given.masked_fill(verified, -1)
+    doubtful, sure = given, None if verified is None else as_verified(verified, given)
+    if sure is not None:
+        doubtful = given.masked_fill(sure, -1)
     model = fit_noise_model(doubtful, score)
     confidence = model.confidence(score)
     posterior = model.posterior(given, confidence)
-    if verified is not None:
-        posterior = torch.where(verified, target, posterior)
+    if sure is not None:
+        posterior = torch.where(sure & (given >= 0), target, posterior)
     if folder is not None:
         Stages(folder).remove()
     return Opinion(score, confidence, posterior, model.rho0, model.rho1, judged, penalty)

@@ -123,6 +123,12 @@ class Mixtures:
         )
 
 
+def guard_counts(guard: Tensor) -> dict[str, float]:
+    """Count the mixtures that were not used, by reason, under the names that the log has."""
+    counts = {g: int((guard == g).sum()) for g in Guard if g}
+    return {f"mixtures_{g.name.lower()}": count for g, count in counts.items() if count}
+
+
 def clean_probability(
     given: Tensor,
     confidence: Tensor,

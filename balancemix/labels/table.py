@@ -2,12 +2,16 @@
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from balancemix.labels.chunks import chunks
+
+LabelMatrix = Tensor | npt.ArrayLike  # N×K: a tensor, an array, a list of rows, a pandas frame
 
 
 class Status(IntEnum):
@@ -44,16 +48,22 @@ class LabelTable:
     soft: Tensor | None = None  # float: targets between 0 and 1, for methods that learn from them
 
     @classmethod
-    def from_given(cls, given: Tensor) -> Self:
-        """Make a table in which every given label is clean and unknown ones (−1) are ignored."""
-        check_given(given)
-        given = given.detach().cpu()
-        # 0 and 1 are the same bytes as int8, so the data's labels need no copy.
-        given = given.view(torch.int8) if given.dtype == torch.uint8 else given.to(torch.int8)
+    def from_given(cls, given: LabelMatrix, verified: LabelMatrix | None = None) -> Self:
+        """Make a table in which every known label is clean, and verified ones are VERIFIED.
+
+        Unknown labels (−1) are ignored, and verifying one does not make it known. See `as_given`
+        and `as_verified`.
+        """
+        given = as_given(given)
+        checked = None if verified is None else as_verified(verified, given)
         status = torch.full(given.shape, Status.CLEAN, dtype=torch.uint8)
+        clean = torch.ones(given.shape, dtype=torch.float16)
         for rows in chunks(*given.shape):
+            if checked is not None:
+                status[rows].masked_fill_(checked[rows], Status.VERIFIED)
             status[rows].masked_fill_(given[rows] < 0, Status.IGNORED)
-        return cls(given, status, torch.ones(given.shape, dtype=torch.float16))
+            clean[rows].masked_fill_(given[rows] < 0, 0.0)  # there is no given label to be right
+        return cls(given, status, clean)
 
     def __len__(self) -> int:
         return len(self.given)
@@ -68,26 +78,38 @@ class LabelTable:
     ) -> tuple[Tensor, Tensor]:
         """Look up target and weight of some rows, both B×K float32."""
         index = index.cpu() if isinstance(index, Tensor) else index
-        target, weight = training_labels(self.given[index], self.status[index], self.clean[index])
+        status = self.status[index]
+        target, weight = training_labels(self.given[index], status, self.clean[index])
         if self.soft is not None:
-            target = self.soft[index].float()
+            target = torch.where(status == Status.VERIFIED, target, self.soft[index].float())
         return target.to(device), weight.to(device)
+
+    def verified(self, index: Tensor | slice = slice(None)) -> Tensor:
+        """Mark the verified labels of some rows: B×K booleans."""
+        return self.status[index.cpu() if isinstance(index, Tensor) else index] == Status.VERIFIED
+
+    def doubtful(self) -> Tensor:
+        """Return the given labels that may be wrong: verified ones are −1, as unknown ones are."""
+        verified = self.verified()
+        return self.given.masked_fill(verified, -1) if bool(verified.any()) else self.given
 
     def write(
         self, rows: Tensor | slice, status: Tensor | Status, clean: Tensor | None = None
     ) -> None:
         """Set status and P(clean) of some rows; VERIFIED labels stay as they are.
 
-        An unknown label without a new value is IGNORED, whatever its `status`.
+        An unknown label without a new value is IGNORED, whatever its `status`, and its P(clean) is
+        0.
         """
         before, status = self.status[rows], torch.as_tensor(status, dtype=torch.uint8)
-        status = status.expand(before.shape)
-        unfilled = (self.given[rows] < 0) & (status != Status.PRESENT) & (status != Status.ABSENT)
+        status, unknown = status.expand(before.shape), self.given[rows] < 0
+        unfilled = unknown & (status != Status.PRESENT) & (status != Status.ABSENT)
         status = status.masked_fill(unfilled, Status.IGNORED)
         verified = before == Status.VERIFIED
         self.status[rows] = torch.where(verified, before, status)
         if clean is not None:
-            self.clean[rows] = torch.where(verified, self.clean[rows], rounded(clean))
+            clean = rounded(clean).masked_fill(unknown, 0.0)
+            self.clean[rows] = torch.where(verified, self.clean[rows], clean)
 
     def shares(self) -> dict[str, float]:
         """Compute the share of labels of each status, and of those flipped.
@@ -125,6 +147,57 @@ class LabelTable:
         return dict(vars(self.copy()))
 
 
+def as_given(labels: LabelMatrix) -> Tensor:
+    """Read given labels, N×K: int8, 1 present, 0 absent, −1 unknown. All labels come in here.
+
+    Takes tensors, NumPy arrays, pandas frames and lists, of booleans, integers or floats; NaN (in
+    frames also a missing value) is unknown. Labels that already are 8-bit integers are not copied.
+
+    >>> as_given([[1, 0], [-1, float("nan")]])
+    tensor([[ 1,  0],
+            [-1, -1]], dtype=torch.int8)
+    """
+    matrix = (labels if isinstance(labels, Tensor) else _as_tensor(labels)).detach().cpu()
+    if matrix.is_floating_point():
+        matrix = torch.where(matrix.isnan(), -1.0, matrix)
+    check_given(matrix)
+    # As uint8, 0 and 1 are the same bytes.
+    return matrix.view(torch.int8) if matrix.dtype == torch.uint8 else matrix.to(torch.int8)
+
+
+def as_verified(verified: LabelMatrix, given: Tensor) -> Tensor:
+    """Read which of N×K given labels are verified: booleans, or 0 and 1."""
+    matrix = verified if isinstance(verified, Tensor) else _as_tensor(verified)
+    if matrix.shape != given.shape:
+        shapes = f"{tuple(given.shape)}, not {tuple(matrix.shape)}"
+        raise ValueError(f"verified must have the shape of given, {shapes}")
+    if not bool(((matrix == 0) | (matrix == 1)).all()):
+        raise ValueError("verified must be 0 or 1 (or False and True) for each label")
+    return matrix.detach().cpu() > 0
+
+
+def _as_tensor(labels: Any) -> Tensor:
+    """Make a tensor of what NumPy understands."""
+    array = np.asarray(labels)
+    if array.dtype.kind == "O":  # a frame of several types, or with missing values
+        try:
+            if hasattr(labels, "to_numpy"):
+                array = labels.to_numpy(dtype=np.float64, na_value=np.nan)
+            else:
+                array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"labels must be numbers in N rows of K ({error})") from error
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"labels must be numbers, not {array.dtype}")
+    if array.dtype.kind == "u" and array.itemsize > 1:
+        array = np.minimum(array, 2).astype(np.uint8)  # 2 is refused, as any other number is
+    if array.dtype.kind == "f" and array.itemsize > 8:
+        array = array.astype(np.float64)
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    # torch cannot read backwards, and warns of arrays that are read-only.
+    return torch.from_numpy(np.require(array, requirements=["C", "W"]))
+
+
 def check_given(given: Tensor) -> None:
     """Refuse anything but an N×K matrix of 1 (present), 0 (absent) and −1 (unknown)."""
     if given.ndim != 2:
@@ -134,8 +207,12 @@ def check_given(given: Tensor) -> None:
         known = (chunk == 0) | (chunk == 1)
         if chunk.dtype.is_signed:  # as uint8, −1 would equal 255
             known |= chunk == -1
-        if not bool(known.all()):
-            raise ValueError("given labels must be 0, 1 or −1 (unknown)")
+        if bool(known.all()):
+            continue
+        shares = chunk[(chunk > 0) & (chunk < 1)]
+        advice = ": round shares of votes and soft labels, or give unsure ones as unknown"
+        which = f", not {float(shares[0]):g}{advice}" if len(shares) else ""
+        raise ValueError(f"given labels must be 0, 1 or −1 (unknown){which}")
 
 
 def check_confidence(given: Tensor, confidence: Tensor) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from balancemix.methods.auto import Auto
 from balancemix.methods.balancemix import BalanceMix
-from balancemix.methods.base import BCE, Method, Mixup
+from balancemix.methods.base import Method
 from balancemix.methods.closed_form import KernelRidge, RidgeRegression
 from balancemix.methods.coteaching import CoTeaching
 from balancemix.methods.em_apl import EMAPL
 from balancemix.methods.large_loss import LLR, LLCp, LLCt
+from balancemix.methods.mixup import BCE, Mixup
 from balancemix.methods.pointwise import ASL, SPLC, Focal, Hill
 from balancemix.methods.second_opinion import SecondOpinion
 from balancemix.methods.single_positive import ANLS, EPR, ROLE

@@ -33,12 +33,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
-from torch import Tensor
-
 from balancemix.errors import InputError, suggest
+from balancemix.labels.table import LabelMatrix
 from balancemix.methods.balancemix import BalanceMix
-from balancemix.methods.base import BCE, Method, Mixup
+from balancemix.methods.base import Method
 from balancemix.methods.closed_form import KernelRidge
+from balancemix.methods.mixup import BCE, Mixup
 from balancemix.methods.second_opinion import SecondOpinion
 
 # The cheapest first.
@@ -107,7 +107,9 @@ class Auto(Method):
         method = CANDIDATES[name]()
         return method if method.closed else dataclasses.replace(method, reduction=self.reduction)
 
-    def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
+    def start(
+        self, given: LabelMatrix, epochs: int, seed: int = 0, verified: LabelMatrix | None = None
+    ) -> Self:
         """Refuse: a choice comes first."""
         raise InputError("auto has to choose a method first: `balancemix train --method auto` does")
 

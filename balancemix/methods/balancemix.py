@@ -37,9 +37,9 @@ from balancemix.judge.held_out import LabelErrors, estimate_errors
 from balancemix.judge.opinion import Opinion
 from balancemix.judge.ridge import Ridge
 from balancemix.labels.chunks import chunks
-from balancemix.labels.mixtures import Fit, Mixtures, fit_mixtures
-from balancemix.labels.table import manage, training_labels
-from balancemix.methods.base import Batch, Method, Request, guard_counts, warm_epochs
+from balancemix.labels.mixtures import Fit, Mixtures, fit_mixtures, guard_counts
+from balancemix.labels.table import LabelMatrix, manage, training_labels
+from balancemix.methods.base import Batch, Method, Request, warm_epochs
 from balancemix.methods.checks import check_informed, require
 from balancemix.methods.losses import asl, bce, focal
 from balancemix.methods.mixing import draw_lambda, mix
@@ -101,11 +101,13 @@ class BalanceMix(Method):
         self.errors: LabelErrors | None = None  # by which settings were decided
         self.opinion: Opinion | None = None  # to start from
 
-    def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
+    def start(
+        self, given: LabelMatrix, epochs: int, seed: int = 0, verified: LabelMatrix | None = None
+    ) -> Self:
         """Start with uniform odds and every label trusted, or with what the judge says."""
         if self.needs_opinion:
             check_informed(self.opinion, "BalanceMix(start_from='judge')")
-        super().start(given, epochs, seed)
+        super().start(given, epochs, seed, verified)
         self.warm = 0 if self.needs_opinion else warm_epochs(self.warmup, epochs)
         self.mixtures: Mixtures | None = None
         self.threshold = 0.975 if self.epsilon == "auto" else self.epsilon
@@ -118,7 +120,8 @@ class BalanceMix(Method):
             self.chosen = vars(self.errors) | {name: float(value) for name, value in chosen}
             self.chosen["trust_positives"] = float(self.trusting)
         if self.mix and self.minority:
-            self.odds = torch.full((len(given),), 1 / len(given), dtype=torch.float64)
+            rows = len(self.table)
+            self.odds = torch.full((rows,), 1 / rows, dtype=torch.float64)
         if self.opinion is not None:
             (plain,) = self.checked((self.opinion.confidence,))
             if self.trust_positives == "auto":

@@ -13,15 +13,14 @@ from torch import Tensor, nn
 
 from balancemix.errors import InputError
 from balancemix.judge.held_out import LabelErrors
-from balancemix.judge.noise_rates import NoiseRates
 from balancemix.judge.opinion import Opinion
 from balancemix.judge.ridge import Ridge
-from balancemix.labels.mixtures import Guard, Mixtures
-from balancemix.labels.table import LabelTable, check_confidence
+from balancemix.labels.table import LabelMatrix, LabelTable, check_confidence
 from balancemix.methods import losses
 from balancemix.methods.checks import check_batch, check_choices, require
-from balancemix.methods.mixing import draw_lambda, mix
+from balancemix.methods.mixing import Weighted, by_weight, draw_lambda, mix
 from balancemix.methods.sampling import Batches
+from balancemix.methods.state import as_kept, as_plain
 from balancemix.processes import Shard
 
 if TYPE_CHECKING:
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
 Reduction = Literal["sum", "mean"]
 
 _STATE = ("table", "odds", "epoch", "epochs", "generator", "order")  # what `start` adds
-
-# Classes that a method may keep besides tensors and plain values; a checkpoint names the class.
-_KINDS = {kind.__name__: kind for kind in (Mixtures, NoiseRates)}
 
 
 @dataclass(frozen=True)
@@ -84,8 +80,13 @@ class Method:
                 raise ValueError(f"{kind.__name__} has not started: call start(given, epochs)")
             raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}")
 
-    def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
-        """Start on an N×K matrix of 0/1 labels, to be trained for `epochs`."""
+    def start(
+        self, given: LabelMatrix, epochs: int, seed: int = 0, verified: LabelMatrix | None = None
+    ) -> Self:
+        """Start on N×K labels of 1, 0 and −1 (unknown), to be trained for `epochs`.
+
+        `verified` marks the labels that are known to be right; see `LabelTable.from_given`.
+        """
         check_choices(self)
         if epochs < 1:
             raise ValueError(f"epochs must be at least 1, it is {epochs}")
@@ -94,14 +95,11 @@ class Method:
         if type(self).loss is not Method.loss:
             name = type(self).__qualname__
             raise InputError(f"{name}.loss is final; override batch_loss(self, model, batch)")
-        table = LabelTable.from_given(given)
+        table = LabelTable.from_given(given, verified)
         if 0 in table.shape:
             raise ValueError(f"given has no {'classes' if len(table) else 'rows'} to learn from")
-        if bool((table.given < 0).any()):
-            raise ValueError(
-                "some given labels are unknown (−1), and methods learn only from known ones: give "
-                "each label as 0 or 1"
-            )
+        if not bool((table.given >= 0).any()):
+            raise ValueError("all given labels are unknown (−1): there is nothing to learn from")
         self.table = table
         self.odds: Tensor | None = None  # of each row, for a second half of the batch
         self.epoch, self.epochs = 0, epochs  # epochs finished, epochs in all
@@ -161,15 +159,24 @@ class Method:
         """Compare B×K logits with targets, label by label."""
         return losses.bce(logits, target)
 
+    def criterion_of_verified(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Compare logits with verified labels: as others, unless the `criterion` doubts labels."""
+        return self.criterion(logits, target)
+
     def batch_loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Compute the scalar loss of a batch, forward pass included.
+        """Compute the scalar loss of a batch, forward pass included; unknown labels have no weight.
 
         Draw random numbers for the whole batch and take this process's part (`batch.shard`), so
         that `generator` stays the same in all processes.
         """
         target, weight = self.table.rows(batch.index, batch.x.device)
-        x, target = self.mixed(batch, batch.x, target)
-        return self.reduce(weight * self.criterion(model(x), target))
+        x, labels, verified = self.mixed_labels(batch, target, weight)
+        logits = model(x)
+        values = labels.weight * self.criterion(logits, labels.target)
+        if verified is not None:
+            sure = self.criterion_of_verified(logits, verified.target)
+            values = values + verified.weight * sure
+        return self.reduce(values)
 
     @final
     def loss(self, model: nn.Module, x: Tensor | Sequence[Tensor], index: Tensor) -> Tensor:
@@ -193,8 +200,26 @@ class Method:
         lam = draw_lambda(self.alpha, self.generator)
         return tuple(mix(matrix, matrix[partner], lam) for matrix in matrices)
 
+    def mixed_labels(
+        self, batch: Batch, target: Tensor, weight: Tensor
+    ) -> tuple[Tensor, Weighted, Weighted | None]:
+        """Mix the rows and their labels; verified labels, if the batch has any, come apart."""
+        verified = self.table.verified(batch.index)
+        parts = [weight]
+        if bool(verified.any()):
+            verified = verified.to(weight.device)
+            parts = [weight * ~verified, weight * verified]
+        sums = [Weighted(part * target, part) for part in parts]
+        x, *mixed = self.mixed(batch, batch.x, *(matrix for pair in sums for matrix in pair))
+        labels = [by_weight(*pair) for pair in zip(mixed[::2], mixed[1::2], strict=True)]
+        return x, labels[0], labels[1] if len(labels) > 1 else None
+
     def reduce(self, values: Tensor) -> Tensor:
-        """Reduce B×K losses to the scalar of Eq. 1."""
+        """Reduce B×K losses to the scalar of Eq. 1.
+
+        Unknown labels are terms of 0: a row with few known labels counts less, and the mean over
+        the classes is still divided by K.
+        """
         rows = values.sum(1) if self.reduction == "sum" else values.mean(1)
         return rows.mean()
 
@@ -224,13 +249,14 @@ class Method:
             "epoch": self.epoch,
             "epochs": self.epochs,
             "generator": self.generator.get_state(),
-            **{name: _as_plain(getattr(self, name)) for name in self.KEEPS},
+            **{name: as_plain(getattr(self, name)) for name in self.KEEPS},
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         """Continue from where `state_dict` was taken, on the same given labels."""
         table = LabelTable(**state["table"]).copy()
-        if not torch.equal(table.given, self.table.given):
+        same = torch.equal(table.given, self.table.given)
+        if not (same and torch.equal(table.verified(), self.table.verified())):
             raise InputError(
                 "the state is of other given labels: start the method with those that it was "
                 "taken with"
@@ -238,33 +264,13 @@ class Method:
         table.given = self.table.given  # shared with the data
         generator = torch.Generator()
         generator.set_state(state["generator"])
-        kept = {name: _as_kept(state[name]) for name in self.KEEPS}
+        kept = {name: as_kept(state[name]) for name in self.KEEPS}
         # Nothing is changed before everything has been read.
         self.odds, self.epoch, self.epochs = state["odds"], state["epoch"], state["epochs"]
         self.table, self.generator = table, generator
         for name, value in kept.items():
             setattr(self, name, value)
         return self
-
-
-def _as_plain(value: Any) -> Any:
-    """Write a kept attribute so that it is stored without pickled code."""
-    if type(value).__name__ in _KINDS:
-        return {"kind": type(value).__name__, **vars(value)}
-    return value
-
-
-def _as_kept(value: Any) -> Any:
-    """Read what `_as_plain` wrote."""
-    if isinstance(value, Mapping) and "kind" in value:
-        return _KINDS[value["kind"]](**{key: value[key] for key in value if key != "kind"})
-    return value
-
-
-def guard_counts(guard: Tensor) -> dict[str, float]:
-    """Count the mixtures that were not used, by reason, under the names that the log has."""
-    counts = {g: int((guard == g).sum()) for g in Guard if g}
-    return {f"mixtures_{g.name.lower()}": count for g, count in counts.items() if count}
 
 
 def warm_epochs(warmup: int | None, epochs: int) -> int:
@@ -274,26 +280,3 @@ def warm_epochs(warmup: int | None, epochs: int) -> int:
     (10, 1, 0)
     """
     return max(round(epochs / 5), 1) if warmup is None else warmup
-
-
-@dataclass(kw_only=True)
-class BCE(Method):
-    """Binary cross-entropy on the labels as given: the paper's Default."""
-
-
-@dataclass(kw_only=True)
-class Mixup(Method):
-    """Mixup: BCE on each batch mixed with a permutation of itself (Zhang et al., ICLR 2018).
-
-    Idea: train on x = λ·x_a + (1 − λ)·x_b with the labels mixed alike, so that the model is linear
-    between rows and cannot memorise one. λ' ~ Beta(α, α), and λ = max(λ', 1 − λ'), which only names
-    the larger of the two rows first.
-    Fields: `alpha`, α above. Cost: that of BCE. BCE where α = 0.
-
-    Departure: with several processes a row's partner comes from the rows of its own process, since
-    the inputs of the others are elsewhere. λ is the same in all of them.
-
-    The paper trains every method but its Default with Mixup, so each of them has an `alpha`.
-    """
-
-    alpha: float = 4.0

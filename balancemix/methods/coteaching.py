@@ -34,9 +34,9 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from balancemix.labels.mixtures import Fit, fit_losses, label_loss
-from balancemix.labels.table import Status
-from balancemix.methods.base import Batch, Method, Request, guard_counts, warm_epochs
+from balancemix.labels.mixtures import Fit, fit_losses, guard_counts, label_loss
+from balancemix.labels.table import LabelMatrix, Status
+from balancemix.methods.base import Batch, Method, Request, warm_epochs
 from balancemix.methods.checks import require
 from balancemix.methods.mixing import draw_lambda, mix
 from balancemix.methods.sampling import Batches
@@ -94,11 +94,15 @@ class CoTeaching(Method):
         super().__post_init__()
         require(0, math.inf, warmup=self.warmup or 0, min_labels=self.min_labels)
 
-    def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
+    def start(
+        self, given: LabelMatrix, epochs: int, seed: int = 0, verified: LabelMatrix | None = None
+    ) -> Self:
         """Start with all rows in both sets."""
-        super().start(given, epochs, seed)
+        super().start(given, epochs, seed, verified)
         self.warm = warm_epochs(self.warmup, epochs)
-        self.sets = torch.ones(2, len(given), dtype=torch.bool)  # the rows that a trains on, and b
+        self.sets = torch.ones(
+            2, len(self.table), dtype=torch.bool
+        )  # the rows that a trains on, and b
         self.size = 1  # rows in a batch, once known
         return self
 

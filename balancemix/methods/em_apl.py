@@ -27,7 +27,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from balancemix.labels.table import Status
+from balancemix.labels.table import LabelMatrix, Status
 from balancemix.methods import losses
 from balancemix.methods.base import Batch, Method, Request
 from balancemix.methods.checks import require
@@ -64,9 +64,11 @@ class EMAPL(Method):
         if self.warmup is not None:
             require(0, math.inf, warmup=self.warmup)
 
-    def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
+    def start(
+        self, given: LabelMatrix, epochs: int, seed: int = 0, verified: LabelMatrix | None = None
+    ) -> Self:
         """Start with every label unknown that is not a given positive."""
-        super().start(given, epochs, seed)
+        super().start(given, epochs, seed, verified)
         self.warm = epochs // 2 if self.warmup is None else self.warmup
         positive = self.table.given > 0
         self.table.write(slice(None), torch.where(positive, Status.CLEAN, Status.IGNORED))

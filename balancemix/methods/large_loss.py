@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from balancemix import processes
-from balancemix.labels.table import Status
+from balancemix.labels.table import LabelMatrix, Status
 from balancemix.methods import losses
 from balancemix.methods.base import Batch, Method
 from balancemix.methods.checks import require
@@ -102,9 +102,11 @@ class LLCp(LLCt):
 
     KEEPS = ("corrected",)
 
-    def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
+    def start(
+        self, given: LabelMatrix, epochs: int, seed: int = 0, verified: LabelMatrix | None = None
+    ) -> Self:
         """Start with no label corrected."""
-        super().start(given, epochs, seed)
+        super().start(given, epochs, seed, verified)
         self.corrected: list[Tensor] = []  # rows and classes corrected by each step, 2×n
         return self
 

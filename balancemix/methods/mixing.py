@@ -1,6 +1,8 @@
-"""Mixup of two batches (Eq. 5)."""
+"""Mixup of two batches (Eq. 5), and of labels of which some do not count."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -42,3 +44,23 @@ def mix(first: Tensor, second: Tensor, lam: Tensor) -> Tensor:
     """
     lam = lam.to(first.device, first.dtype).view(-1, *[1] * (first.ndim - 1))
     return lam * first + (1 - lam) * second
+
+
+class Weighted(NamedTuple):
+    """Labels to train on, B×K each."""
+
+    target: Tensor
+    weight: Tensor
+
+
+def by_weight(total: Tensor, weight: Tensor) -> Weighted:
+    """Make a target of mixed weight · target, and of the mixed weight.
+
+    Then weight · loss(target) is λ·w_a·loss(y_a) + (1 − λ)·w_b·loss(y_b), exactly so for a loss
+    that is linear in the target: a label of weight 0 does not count, whatever it is mixed with. If
+    all weights are 1, it is Mixup to the last bit: λ ≥ ½, so λ + (1 − λ) is 1.
+
+    >>> by_weight(torch.tensor([0.75, 0.25, 0.0]), torch.tensor([0.75, 1.0, 0.0])).target
+    tensor([1.0000, 0.2500, 0.0000])
+    """
+    return Weighted(total / weight.clamp(min=torch.finfo(weight.dtype).tiny), weight)

@@ -30,12 +30,12 @@ from dataclasses import dataclass
 from typing import Literal, Self
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from balancemix.errors import InputError
 from balancemix.judge.opinion import Opinion
 from balancemix.judge.ridge import Ridge
-from balancemix.labels.table import Status
+from balancemix.labels.table import LabelMatrix, Status
 from balancemix.methods.base import Method
 from balancemix.methods.checks import check_informed, require
 from balancemix.methods.closed_form import ClosedForm
@@ -91,7 +91,9 @@ class SecondOpinion(Method):
         method.opinion, method.ridge = opinion, ridge
         return method
 
-    def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
+    def start(
+        self, given: LabelMatrix, epochs: int, seed: int = 0, verified: LabelMatrix | None = None
+    ) -> Self:
         """Start with the judge's targets and, for the mean, solve for them."""
         opinion, ridge = self.opinion, self.ridge
         if self._judged:
@@ -101,7 +103,7 @@ class SecondOpinion(Method):
                 "form='mean' solves for the features as well: call informed_by with their Ridge, "
                 "or use form='trained', for images"
             )
-        super().start(given, epochs, seed)
+        super().start(given, epochs, seed, verified)
         if opinion is not None and self._judged:
             self._adopt(opinion)
         if self.form in ("auto", "mean") and ridge is not None:

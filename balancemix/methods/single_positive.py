@@ -30,7 +30,7 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from balancemix.labels.table import Status
+from balancemix.labels.table import LabelMatrix, Status
 from balancemix.methods import losses
 from balancemix.methods.base import Batch, Method, Request
 from balancemix.methods.checks import require
@@ -89,10 +89,12 @@ class EPR(Method):
         if self.expected is not None:
             require(0, math.inf, expected=self.expected)
 
-    def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
+    def start(
+        self, given: LabelMatrix, epochs: int, seed: int = 0, verified: LabelMatrix | None = None
+    ) -> Self:
         """Count the positives, unless `expected` is set."""
-        super().start(given, epochs, seed)
-        mean = float(self.table.given.sum()) / max(len(given), 1)
+        super().start(given, epochs, seed, verified)
+        mean = float(self.table.given.sum()) / len(self.table)
         self.positives = mean if self.expected is None else self.expected
         return self
 
@@ -124,11 +126,13 @@ class ROLE(EPR):
         super().__post_init__()
         require(0, math.inf, rate=self.rate)
 
-    def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
+    def start(
+        self, given: LabelMatrix, epochs: int, seed: int = 0, verified: LabelMatrix | None = None
+    ) -> Self:
         """Start with given positives at 0.995, and unknown labels drawn from 0.4 to 0.6."""
-        super().start(given, epochs, seed)
+        super().start(given, epochs, seed, verified)
         unsure, sure = math.log(0.6 / 0.4), math.log(0.995 / 0.005)
-        drawn = unsure * (2 * torch.rand(given.shape, generator=self.generator) - 1)
+        drawn = unsure * (2 * torch.rand(self.table.shape, generator=self.generator) - 1)
         self._estimate(drawn.masked_fill(self.table.given > 0, sure))
         return self
 

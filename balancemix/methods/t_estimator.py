@@ -39,7 +39,7 @@ from balancemix.judge.noise_rates import (
     pick,
     scaled_losses,
 )
-from balancemix.labels.table import Status
+from balancemix.labels.table import LabelMatrix, Status
 from balancemix.methods.base import Batch, Method, Request, warm_epochs
 from balancemix.methods.checks import require
 from balancemix.methods.mixing import draw_lambda, mix
@@ -67,11 +67,13 @@ class TEstimator(Method):
             min_labels=self.min_labels,
         )
 
-    def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
+    def start(
+        self, given: LabelMatrix, epochs: int, seed: int = 0, verified: LabelMatrix | None = None
+    ) -> Self:
         """Start without rates."""
-        super().start(given, epochs, seed)
+        super().start(given, epochs, seed, verified)
         self.warm = warm_epochs(self.warmup, epochs)
-        self.losses = torch.zeros(given.shape)  # N×K, summed over epochs
+        self.losses = torch.zeros(self.table.shape)  # N×K, summed over epochs
         self.rates: NoiseRates | None = None
         return self
 

@@ -16,11 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from torch import Tensor
-
 from balancemix.errors import InputError, suggest
 from balancemix.files import from_json
 from balancemix.labels import noise
+from balancemix.labels.table import LabelMatrix
 from balancemix.methods import METHODS, BalanceMix, Method
 from balancemix.plan.sections import METHOD, NOISE, SEED, DataPlan, ModelPlan, TrainPlan
 from balancemix.plan.settings import flat, is_deep, read_into
@@ -84,7 +83,9 @@ class Foreign(Method):
     name: str
     settings: dict[str, Any]
 
-    def start(self, given: Tensor, epochs: int, seed: int = 0) -> Self:
+    def start(
+        self, given: LabelMatrix, epochs: int, seed: int = 0, verified: LabelMatrix | None = None
+    ) -> Self:
         """Refuse to train."""
         raise InputError(
             f"the method {self.name} is not part of balancemix; if you trust it, pass "

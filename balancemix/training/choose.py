@@ -111,7 +111,8 @@ class Comparison:
     @cached_property
     def opinion(self) -> Opinion:
         """What the judge says of their labels."""
-        return judge(self.seen.given, self.ridge, seed=self.plan.seed)
+        seen = self.seen
+        return judge(seen.given, self.ridge, verified=seen.verified, seed=self.plan.seed)
 
     def scores(self, names: Sequence[str], bar: Show = silence) -> dict[str, float]:
         """Compute mAP over the classes with given positives, in percent, by candidate."""
@@ -179,7 +180,7 @@ def _on_features(train: Rows, plan: Plan) -> FeatureRows:
     view = View(dropout=plan.data.feature_dropout, noise=plan.data.feature_noise)
     features = features_of(train, plan)
     rows = FeatureRows(features, train.given, train.classes, train.names, view=view)
-    return rows.with_groups(train.groups)
+    return rows.with_groups(train.groups).with_verified(train.verified)
 
 
 def _plan_on_features(train: Rows, plan: Plan) -> Plan:

@@ -66,7 +66,7 @@ def fit(
     processes.start(cpu=plan.train.device == "cpu")
     check_alike(plan, train)
     epochs, groups = plan.train.epochs, true_groups(train, plan)
-    method = copy.copy(plan.method).start(train.given, epochs, plan.seed)  # Alg. 1, line 1
+    method = started(plan, train, epochs)  # Alg. 1, line 1
     torch.manual_seed(plan.seed)
     engine = Engine(method.build(make_model), plan, run)
     batches = method.batches(plan.train.batch_size, plan.seed)
@@ -117,6 +117,14 @@ def fit(
     return trained
 
 
+def started(plan: Plan, train: Rows, epochs: int) -> Method:
+    """Start a copy of the plan's method on rows; it is told of verified labels if there are any."""
+    method = copy.copy(plan.method)
+    if train.verified is None:  # so that a method of somebody's own need not know of them
+        return method.start(train.given, epochs, plan.seed)
+    return method.start(train.given, epochs, plan.seed, train.verified)
+
+
 def true_groups(train: Rows, plan: Plan) -> Groups:
     """Group the classes by their true positives in training, where these are known."""
     truth = train.given if train.truth is None else train.truth
@@ -143,8 +151,9 @@ def _train_epoch(engine: Engine, method: Method, loader: Loader, log: Log, show:
 
 def check_alike(plan: Plan, train: Rows) -> None:
     """Refuse to train if processes, maybe on other machines, have other settings or labels."""
+    verified = b"" if train.verified is None else train.verified
     if processes.world_size() > 1 and not processes.all_equal(
-        repr(plan.tree()).encode(), train.given
+        repr(plan.tree()).encode(), train.given, verified
     ):
         raise InputError("the processes differ in their settings or labels: give all the same")
 

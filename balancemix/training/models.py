@@ -41,7 +41,8 @@ def make_model(plan: Plan, rows: Rows, *, pretrained: bool) -> nn.Module:
         **shape,
     )
     if pretrained and not isinstance(rows, FeatureRows):
-        start_at_frequencies(model, (class_counts(rows.given) + 1) / (len(rows) + 2))
+        known = (rows.given >= 0).sum(0)
+        start_at_frequencies(model, (class_counts(rows.given) + 1) / (known + 2))
     return model
 
 

@@ -38,7 +38,8 @@ def informed(plan: Plan, train: Rows, run: Run | None = None) -> Plan:
     ridge = make_ridge(plan, train, stages) if content is None or solves else None
     if content is None:
         assert ridge is not None
-        arrays = judge(train.given, ridge, seed=plan.seed).arrays()
+        opinion = judge(train.given, ridge, verified=train.verified, seed=plan.seed)
+        arrays = opinion.arrays()
         if run is not None and processes.rank() == 0:
             run.write_arrays("judge", arrays)
         # As a file it is rounded: a resumed run, and every process, must learn the same targets.

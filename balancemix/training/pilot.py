@@ -7,7 +7,7 @@ import math
 import warnings
 from collections.abc import Callable
 
-from torch import nn
+from torch import Tensor, nn
 
 from balancemix.data.rows import Rows
 from balancemix.data.splits import draw_rows
@@ -31,9 +31,10 @@ def explore(
     no weight with it.
     """
     kept, seen = _split(train, plan.seed)
-    given = int(kept.given.sum())
-    if given < FEWEST:  # too few to decide anything
-        return LabelErrors(given, 0.0, 0.0)
+    doubtful = _doubtful(kept)
+    positives = int((doubtful > 0).sum())
+    if positives < FEWEST:  # too few to decide anything
+        return LabelErrors(positives, 0.0, 0.0)
     pilot = copy.deepcopy(plan)
     pilot.method, pilot.train.epochs, pilot.train.track = Mixup(), _epochs(plan), None
     pilot.train.batch_size = min(plan.train.batch_size, len(seen))
@@ -41,7 +42,7 @@ def explore(
         warnings.simplefilter("ignore", UserWarning)
         model = fit(make_model, seen, kept, pilot, progress=progress).model
     confidence = predict(model, kept.plain, plan.train.batch_size)
-    return estimate_errors(kept.given, confidence)
+    return estimate_errors(doubtful, confidence)
 
 
 def steps(train: Rows, plan: Plan) -> int:
@@ -50,13 +51,19 @@ def steps(train: Rows, plan: Plan) -> int:
         return 0
     kept, seen = _split(train, plan.seed)
     size = min(plan.train.batch_size, max(len(seen), 1))
-    return _epochs(plan) * math.ceil(len(seen) / size) if int(kept.given.sum()) >= FEWEST else 0
+    enough = int((_doubtful(kept) > 0).sum()) >= FEWEST
+    return _epochs(plan) * math.ceil(len(seen) / size) if enough else 0
 
 
 def _split(train: Rows, seed: int) -> tuple[Rows, Rows]:
     """Draw the rows to hold out, and return them and the others."""
     unseen, seen = draw_rows(len(train), int(_UNSEEN * len(train)), seed, train.groups)
     return train.subset(unseen), train.subset(seen)
+
+
+def _doubtful(rows: Rows) -> Tensor:
+    """Return the given labels that may be wrong; those that are verified count as unknown."""
+    return rows.given if rows.verified is None else rows.given.masked_fill(rows.verified, -1)
 
 
 def _epochs(plan: Plan) -> int:

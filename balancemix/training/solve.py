@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from typing import Any
 
@@ -14,7 +13,13 @@ from balancemix.methods.closed_form import solve_targets
 from balancemix.plan.plan import Plan
 from balancemix.run import Run
 from balancemix.training.devices import best_device, check_device
-from balancemix.training.fit import Trained, check_alike, loading_processes, true_groups
+from balancemix.training.fit import (
+    Trained,
+    check_alike,
+    loading_processes,
+    started,
+    true_groups,
+)
 from balancemix.training.models import on_rows
 from balancemix.training.opinion import make_ridge
 from balancemix.training.predict import predict_logits
@@ -36,12 +41,12 @@ def solve(
     processes.start(cpu=plan.train.device == "cpu")
     check_alike(plan, train)
     start = time.perf_counter()
-    method = copy.copy(plan.method).start(train.given, 1, plan.seed)
+    method = started(plan, train, 1)
     form = method.closed_form
     assert form is not None  # a method that is trained goes to `fit`
     ridge = ridge or form.ridge or make_ridge(plan, train)
-    target = method.table.rows(slice(None))[0]
-    machine, penalty, confidence = solve_targets(ridge, target, penalty=form.penalty)
+    target, weight = method.table.rows(slice(None))
+    machine, penalty, confidence = solve_targets(ridge, target, weight > 0, form.penalty)
     line: dict[str, Any] = {"epoch": 1, "penalty": penalty.best}
     if penalty.grid:
         errors = zip(penalty.grid, penalty.errors, strict=True)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from balancemix.labels.table import LabelTable, Status, manage, training_labels
+from balancemix.labels.table import LabelTable, Status, as_given, manage, training_labels
 from tests.reference import balancemix as reference
 
 C, P, A, U, IGNORED, VERIFIED = Status
@@ -201,7 +201,11 @@ def test_bytes_are_shared_with_the_data_and_never_written_to(dtype):
         (torch.tensor([[0, -2]]), "0, 1 or −1"),
         (torch.tensor([[0, 255]], dtype=torch.uint8), "0, 1 or −1"),
         (torch.tensor([[0.0, 0.5]]), "0, 1 or −1"),
-        (torch.tensor([[0.0, torch.nan]]), "0, 1 or −1"),
+        (torch.tensor([[0.0, torch.inf]]), "0, 1 or −1"),
+        ([["a", "b"]], "numbers"),
+        ([[0, 1], [1]], "inhomogeneous|numbers"),
+        (np.array([[2**64 - 1]], dtype=np.uint64), "0, 1 or −1"),
+        ([[0.5, 1]], "0.5: round shares of votes"),
     ],
 )
 def test_what_is_no_matrix_of_labels_is_refused(given, message):
@@ -248,9 +252,60 @@ def test_soft_targets_take_the_place_of_derived_ones():
     table = filled()
     weight, soft = table.whole().weight, torch.rand(40, 6)
     table.soft = soft
-    assert table.rows(torch.tensor([3]))[0].equal(soft[3:4])
-    assert table.whole().target.equal(soft)
+    want = torch.where(table.status == VERIFIED, table.given, soft)  # of those nobody doubts
+    assert table.rows(torch.tensor([3]))[0].equal(want[3:4])
+    assert table.whole().target.equal(want)
     assert table.whole().weight.equal(weight)
+
+
+WAYS = [
+    torch.tensor([[1, 0], [-1, 1]]),
+    torch.tensor([[1.0, 0.0], [torch.nan, 1.0]], dtype=torch.float16),
+    [[1, 0], [-1, 1]],
+    [[True, False], [None, True]],
+    np.array([[1, 0], [-1, 1]], dtype=">i4"),
+    np.array([[1, 0], [np.nan, 1]], dtype=np.longdouble),
+    np.array([[0, 1], [1, np.nan]])[:, ::-1],
+]
+
+
+@pytest.mark.parametrize("labels", WAYS)
+def test_labels_come_in_any_type(labels):
+    given = as_given(labels)
+    assert given.dtype == torch.int8
+    assert given.tolist() == [[1, 0], [-1, 1]]
+
+
+def test_labels_that_are_read_only_come_in_without_a_warning():
+    labels = np.array([[1, 0]], dtype=np.uint16)
+    labels.flags.writeable = False
+    assert as_given(labels).tolist() == [[1, 0]]
+    assert as_given(labels.astype(bool)).tolist() == [[1, 0]]
+
+
+def test_frames_come_in_with_their_missing_values():
+    pandas = pytest.importorskip("pandas")
+    columns = {"cat": [True, False], "dog": [1, 0], "cow": [1.0, np.nan]}
+    frame = pandas.DataFrame(columns)
+    assert as_given(frame).tolist() == [[1, 1, 1], [0, 0, -1]]
+    frame["ant"] = pandas.array([None, 1], dtype="Int64")
+    assert as_given(frame).tolist() == [[1, 1, 1, -1], [0, 0, -1, 1]]
+
+
+def test_verified_labels_are_verified_where_they_are_known():
+    table = LabelTable.from_given([[1, 0, -1, -1]], [[1, 0, 1, 0]])
+    assert table.status.tolist() == [[VERIFIED, C, IGNORED, IGNORED]]
+    assert table.verified().tolist() == [[True, False, False, False]]
+    assert table.doubtful().tolist() == [[-1, 0, -1, -1]]
+    assert table.clean.tolist() == [[1, 1, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("verified", "message"), [([[1]], r"shape of given, \(1, 2\)"), ([[2, 0]], "0 or 1")]
+)
+def test_what_cannot_be_verified_is_refused(verified, message):
+    with pytest.raises(ValueError, match=message):
+        LabelTable.from_given([[1, 0]], verified)
 
 
 def test_shares_are_those_of_the_statuses():
