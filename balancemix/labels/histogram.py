@@ -48,7 +48,7 @@ def empty_histogram(classes: int, device: torch.device | str = "cpu") -> Tensor:
 
 
 def add_losses(histogram: Tensor, given: Tensor, losses: Tensor) -> None:
-    """Count N×K losses of given labels into `histogram`, in place.
+    """Count N×K losses of given labels into `histogram`, in place; not those of unknown labels.
 
     >>> histogram = empty_histogram(1)
     >>> add_losses(histogram, torch.tensor([[1], [0], [0]]), torch.tensor([[0.7], [0.7], [3.0]]))
@@ -67,6 +67,7 @@ def add_losses(histogram: Tensor, given: Tensor, losses: Tensor) -> None:
             cell.add_(given[rows, part] > 0, alpha=classes * BINS)
             place = bits.bitwise_right_shift_(_PLACE_SHIFT).bitwise_and_(_PLACES - 1)
             entry = place.long().add_(1 << _COUNT_SHIFT)
+            entry.masked_fill_(given[rows, part] < 0, 0)
             flat.index_add_(0, cell.flatten(), entry.flatten())
 
 
@@ -96,10 +97,10 @@ def points_of_histogram(histogram: Tensor) -> Iterator[Points]:
 
 
 def points_of_losses(given: Tensor, losses: Tensor) -> Iterator[Points]:
-    """Take each of N×K losses as a point of its own, for few rows; see `points_of_histogram`."""
+    """Take each loss of a known label as a point, for few rows; see `points_of_histogram`."""
     losses = _in_double_precision(losses).double()
     given = given.to(losses.device)
-    sides = torch.stack([given <= 0, given > 0]).transpose(1, 2).flatten(0, 1)
+    sides = torch.stack([given == 0, given > 0]).transpose(1, 2).flatten(0, 1)
     values = losses.T.repeat(2, 1).masked_fill_(~sides, torch.inf).sort(1).values
     groups = (torch.split(part, _PROBLEMS) for part in (sides, values))
     for side, ordered in zip(*groups, strict=True):

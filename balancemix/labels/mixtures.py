@@ -162,7 +162,7 @@ def fit_mixtures(
     `raw` runs EM to convergence; a variance is at least a millionth of the data's. `dividemix` is
     that paper's setting: losses scaled to [0, 1], variances widened, ten steps. All labels of a
     side are clean if there are fewer than `min_labels`, or, with `separation` s > 0, if the two
-    means are closer than s times the sum of the deviations.
+    means are closer than s times the sum of the deviations. Unknown labels (−1) take no part.
     """
     check_confidence(given, confidence)
     points = _points(given, confidence, label_loss)

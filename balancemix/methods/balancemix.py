@@ -13,6 +13,9 @@ mixtures), `relabel` (Eq. 9, unless "off") and `reweight` (ambiguous labels are 
 rather than dropped).
 With `mix` and `select` off it is BCE; with `minority` and `select` off it is Mixup.
 
+Unknown labels take no part in Eqs. 2–4, 6 and 7, nor in the loss until two views agree (Eq. 9).
+Verified ones take no part in Eqs. 6 and 7, and have full weight (see `mix_parts`).
+
 Cost: a forward pass over the data each epoch. After the warm-up also forward passes of two views:
 in each step, of the random rows (`relabel` "online") or of all its rows ("paper", Algorithm 1), or
 once an epoch of all rows ("epoch").
@@ -42,7 +45,7 @@ from balancemix.labels.table import LabelMatrix, manage, training_labels
 from balancemix.methods.base import Batch, Method, Request, warm_epochs
 from balancemix.methods.checks import check_informed, require
 from balancemix.methods.losses import asl, bce, focal
-from balancemix.methods.mixing import draw_lambda, mix
+from balancemix.methods.mixing import Part, Weighted, draw_lambda, mix, mix_parts
 from balancemix.methods.sampling import Score, effective_rows, minority_odds
 from balancemix.models.classifier import evaluating
 
@@ -120,12 +123,11 @@ class BalanceMix(Method):
             self.chosen = vars(self.errors) | {name: float(value) for name, value in chosen}
             self.chosen["trust_positives"] = float(self.trusting)
         if self.mix and self.minority:
-            rows = len(self.table)
-            self.odds = torch.full((rows,), 1 / rows, dtype=torch.float64)
+            self.odds = torch.full((len(self.table),), 1 / len(self.table), dtype=torch.float64)
         if self.opinion is not None:
             (plain,) = self.checked((self.opinion.confidence,))
             if self.trust_positives == "auto":
-                self.trusting = estimate_errors(self.table.given, plain).only_missing
+                self.trusting = estimate_errors(self.table.doubtful(), plain).only_missing
             self._adopt(*self._estimates(plain), plain, plain)
         return self
 
@@ -195,29 +197,26 @@ class BalanceMix(Method):
         target, weight = self.table.rows(batch.index, batch.x.device)  # line 7: as given, at first
         if self.manages_in_step and self.mixtures is not None:
             target, weight = self.managed(model, batch, target, weight)  # line 13: Eqs. 8 and 9
-        x, target, weight = self.paired(batch, target, weight)  # lines 9 and 14: Eq. 5
+        x, (target, weight) = self.paired(batch, target, weight)  # lines 9 and 14: Eq. 5
         return self.reduce(weight * self.criterion(model(x), target))  # lines 10, 15: Eqs. 1, 10
 
-    def paired(self, batch: Batch, target: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def paired(self, batch: Batch, target: Tensor, weight: Tensor) -> tuple[Tensor, Weighted]:
         """Mix random rows with minority rows or, without those, with a permutation of the batch."""
-        x = batch.x
+        x, half = batch.x, (len(batch.x) + 1) // 2
         if not self.mix:
-            return x, target, weight
-        if self.odds is not None:  # the minority rows follow the random ones
-            (x, x_m), (target, target_m) = x.chunk(2), target.chunk(2)
-            weight, weight_m = weight.chunk(2)
-        else:
-            partner = batch.shard.permutation(self.generator)
-            x_m, target_m, weight_m = x[partner], target[partner], weight[partner]
+            return x, Weighted(target, weight)
+        random: slice = slice(half)  # followed by the minority rows
+        partner: slice | Tensor = slice(half, None)
+        if self.odds is None:
+            random, partner = slice(None), batch.shard.permutation(self.generator)
         if self.warming and not self.warmup_mix:
-            return x, target, weight
+            return x[random], Weighted(target[random], weight[random])
 
+        labels = Part.of(self.table, batch.index, target, weight)
         pairs = batch.shard if self.lambda_per == "pair" else 1
         lam = draw_lambda(self.alpha, self.generator, pairs)
-        if self.blend:
-            weight = mix(weight, weight_m, lam)
-        # Otherwise the weight is the random row's, which dominates the mix (§4.3).
-        return mix(x, x_m, lam), mix(target, target_m, lam), weight
+        mixed = mix_parts(labels.take(random), labels.take(partner), lam, blend=self.blend)
+        return mix(x[random], x[partner], lam), mixed
 
     def managed(
         self, model: nn.Module, batch: Batch, target: Tensor, weight: Tensor
@@ -261,12 +260,12 @@ class BalanceMix(Method):
 
     def _estimates(self, plain: Tensor) -> tuple[Tensor | None, Mixtures | None]:
         """Estimate odds and mixtures from plain confidence, if this epoch has any."""
-        given, odds, mixtures = self.table.given, self.odds, None
-        if odds is not None:
-            odds = minority_odds(given, plain, self.power, self.score)  # line 17: Eqs. 2–4
+        odds, mixtures = self.odds, None
+        if odds is not None:  # line 17: Eqs. 2–4
+            odds = minority_odds(self.table.given, plain, self.power, self.score)
         if self.select and self.epoch + 1 >= self.warm:
             mixtures = fit_mixtures(  # line 18: Eqs. 6 and 7
-                given,
+                self.table.doubtful(),
                 plain,
                 fit=self.mixture,
                 min_labels=self.min_labels,
@@ -297,7 +296,5 @@ class BalanceMix(Method):
             self.table.write(rows, self._status(given[rows], clean, on_views[rows]), clean)  # Eq. 9
 
     def _status(self, given: Tensor, clean: Tensor, confidence: Tensor) -> Tensor:
-        relabel = self.relabel != "off"
-        return manage(
-            given, clean, confidence, self.threshold, relabel=relabel, reweight=self.reweight
-        )
+        how = {"relabel": self.relabel != "off", "reweight": self.reweight}
+        return manage(given, clean, confidence, self.threshold, **how)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from balancemix.labels.table import LabelTable
 from balancemix.processes import Shard
 
 
@@ -51,6 +52,48 @@ class Weighted(NamedTuple):
 
     target: Tensor
     weight: Tensor
+
+
+class Part(NamedTuple):
+    """The labels of one of two batches to be mixed, B×K each; an unknown target is 0."""
+
+    target: Tensor
+    weight: Tensor
+    known: Tensor  # 1, or 0 for a label that is unknown and not filled in
+    verified: Tensor  # booleans
+
+    @classmethod
+    def of(cls, table: LabelTable, index: Tensor, target: Tensor, weight: Tensor) -> Part:
+        """Say which labels of a batch are unknown, and which are verified."""
+        given = table.given[index.cpu()].to(weight.device)
+        known = (given >= 0) | (weight > 0)  # one that is filled in has full weight
+        return cls(target, weight, known.to(weight), table.verified(index).to(weight.device))
+
+    def take(self, rows: slice | Tensor) -> Part:
+        """Return some rows."""
+        return Part(*(matrix[rows] for matrix in self))
+
+
+def mix_parts(random: Part, partner: Part, lam: Tensor, *, blend: bool) -> Weighted:
+    """Mix labels that are weighted by the random row, which has the larger share (§4.3).
+
+    An unknown label leaves the mix to the other row's, which then has its own weight and share. A
+    partner's verified label has full weight. `blend` mixes the weights like the labels.
+    """
+    known = mix(random.known, partner.known, lam)
+    target = by_weight(mix(random.target, partner.target, lam), known).target
+    if blend:
+        return Weighted(target, mix(random.weight, partner.weight, lam))
+    weight = known * torch.where(random.known > 0, random.weight, partner.weight)
+    if bool(partner.verified.any()):
+        ones, total = (
+            torch.ones_like(weight),
+            mix(random.weight * random.target, partner.target, lam),
+        )
+        sure = by_weight(total, mix(random.weight, ones, lam))
+        target = torch.where(partner.verified, sure.target, target)
+        weight = torch.where(partner.verified, sure.weight, weight)
+    return Weighted(target, weight)
 
 
 def by_weight(total: Tensor, weight: Tensor) -> Weighted:

@@ -28,7 +28,8 @@ def minority_odds(
 
     `paper` is Eq. 4, raised to `power`. Its score is a sum of K numbers close to one, so it is
     nearly uniform unless the power is large. `positive-mean` scores by the given positives only,
-    `inverse-frequency` does not use confidence.
+    `inverse-frequency` does not use confidence. Unknown labels (−1) take no part, and a row without
+    known labels is drawn only by `uniform`.
 
     >>> given, confidence = torch.tensor([[1, 0], [0, 1]]), torch.tensor([[0.9, 0.1], [0.1, 0.2]])
     >>> minority_odds(given, confidence)
@@ -37,8 +38,24 @@ def minority_odds(
     check_confidence(given, confidence)
     scores = row_scores(given, confidence, score)
     # Eq. 4 in logarithms: a score to the thirtieth power overflows a float.
-    odds = (-power * scores.clamp(min=1e-12).log()).softmax(0)
-    return odds.to(given.device)
+    log_odds = -power * scores.clamp(min=1e-12).log()
+    log_odds.masked_fill_(scores == torch.inf, -torch.inf)
+    return log_odds.softmax(0).to(given.device)
+
+
+def known_labels(given: Tensor) -> tuple[Tensor, Tensor]:
+    """Count the known labels of each row and of each class, in float64 on the CPU.
+
+    >>> known_labels(torch.tensor([[1, -1], [0, 1]]))[0]
+    tensor([1., 2.], dtype=torch.float64)
+    """
+    by_row = torch.zeros(len(given), dtype=torch.float64)
+    by_class = torch.zeros(given.shape[1], dtype=torch.float64)
+    for rows in chunks(*given.shape):
+        known = given[rows].cpu() >= 0
+        by_row[rows] = known.sum(1).double()
+        by_class += known.sum(0)
+    return by_row, by_class
 
 
 def row_scores(given: Tensor, confidence: Tensor, score: Score = "paper") -> Tensor:
@@ -46,17 +63,24 @@ def row_scores(given: Tensor, confidence: Tensor, score: Score = "paper") -> Ten
     if score == "uniform":
         return torch.ones(len(given), dtype=torch.float64)
     presence, absence, positives = class_confidence(given, confidence)
+    known, known_rows = known_labels(given)
+    nothing = known == 0
     if score == "paper":  # Eq. 3: P(k) over a row's positives, A(k) over all other classes
-        return float(absence.sum()) + over_positives(given, presence - absence)
+        total = float(absence.sum()) + over_positives(given, presence - absence)
+        # A row's unknown labels count as the mean of its known ones.
+        total = (total - over(given < 0, absence)) * (given.shape[1] / known.clamp(min=1))
+        return total.masked_fill(nothing, torch.inf)
     count = over_positives(given, torch.ones_like(presence))  # positives of each row
     if score == "inverse-frequency":
-        rarity = len(given) / positives.double().clamp(min=1)
+        rarity = known_rows / positives.double().clamp(min=1)
         mean = over_positives(given, rarity) / count.clamp(min=1)
         # A row without positives counts as rare as the commonest class.
-        return 1 / torch.where(count > 0, mean, float(rarity.amin()))
-    known = positives > 0
-    best = float(presence[known].amax()) if bool(known.any()) else 1.0
-    return torch.where(count > 0, over_positives(given, presence) / count.clamp(min=1), best)
+        commonest = float(rarity[known_rows > 0].amin())
+        return (1 / torch.where(count > 0, mean, commonest)).masked_fill(nothing, torch.inf)
+    occurs = positives > 0
+    best = float(presence[occurs].amax()) if bool(occurs.any()) else 1.0
+    mean = torch.where(count > 0, over_positives(given, presence) / count.clamp(min=1), best)
+    return mean.masked_fill(nothing, torch.inf)
 
 
 def class_confidence(given: Tensor, confidence: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -86,9 +110,14 @@ def over_positives(given: Tensor, values: Tensor) -> Tensor:
     >>> over_positives(torch.tensor([[1, 0, 1], [0, 0, 0]]), torch.tensor([1.0, 2.0, 4.0]))
     tensor([5., 0.], dtype=torch.float64)
     """
-    total = torch.zeros(len(given), dtype=torch.float64)
-    for rows in chunks(*given.shape):
-        row, column = (given[rows].cpu() > 0).nonzero(as_tuple=True)
+    return over(given > 0, values)
+
+
+def over(marked: Tensor, values: Tensor) -> Tensor:
+    """Sum in each row the K `values` of its marked classes, on the CPU."""
+    total = torch.zeros(len(marked), dtype=torch.float64)
+    for rows in chunks(*marked.shape):
+        row, column = marked[rows].cpu().nonzero(as_tuple=True)
         total[rows].index_add_(0, row, values.double()[column])
     return total
 

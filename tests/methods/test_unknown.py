@@ -10,7 +10,7 @@ from tests.methods.draws import pairing_of
 from tests.toys import EPOCHS, SIZE, Echo, K, Training, make_data, make_model
 
 
-def hidden(labels, share=0.5, seed=0):
+def hidden(labels, share=0.5, seed=11):
     """The labels with a share of both sides unknown."""
     generator = torch.Generator().manual_seed(seed)
     unknown = torch.rand(labels.shape, generator=generator) < share
