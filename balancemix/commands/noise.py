@@ -1,6 +1,7 @@
 """`balancemix noise`: noisy labels from clean ones, to be kept and shared."""
 
 import argparse
+import sys
 from pathlib import Path
 
 from balancemix.commands.arguments import (
@@ -33,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", metavar="DATA", help="digits, a folder with labels.csv, an .npz")
     parser.add_argument("--noise", required=True, help="see above")
     parser.add_argument("--seed", type=int, default=SEED, help="default %(default)s")
-    parser.add_argument("--out", type=Path, help="default noisy.csv, or for features noisy.npz")
+    parser.add_argument("--out", type=Path, help="default noisy with the data's ending")
     add_force(parser)
     add_skip_bad(parser)
     add_reading(parser)
@@ -46,18 +47,25 @@ def run(arguments: argparse.Namespace) -> None:
     from balancemix.data import load
     from balancemix.data.formats import find_writer
     from balancemix.data.splits import add_noise
+    from balancemix.data.writing import natural_ending, outputs_of, write_labels
+    from balancemix.errors import printable
     from balancemix.files import check_output, to_json
     from balancemix.labels.noise import parse
+
+    def check(out: Path) -> None:
+        for each in outputs_of(out):
+            check_output(each, force=arguments.force, inputs=[Path(arguments.data)])
 
     parse(arguments.noise)
     if arguments.out is not None:
         find_writer(arguments.out)  # wrong arguments must fail before files are read
-        check_output(arguments.out, force=arguments.force, inputs=[Path(arguments.data)])
+        check(arguments.out)
     splits = load(arguments.data, options=read_options(arguments, skip_bad=arguments.skip_bad))
     source, given, measured = add_noise(splits, arguments.noise, arguments.seed)
-    out = arguments.out or Path("noisy.csv" if source.features is None else "noisy.npz")
-    check_output(out, force=arguments.force, inputs=[Path(arguments.data)])
-    find_writer(out, source.path).write(source, given, out)
+    out = arguments.out or Path(f"noisy{natural_ending(source)}")
+    check(out)
+    for note in write_labels(source, given, out, f"{arguments.noise}, seed {arguments.seed}"):
+        print(printable(note), file=sys.stderr)
     if arguments.json:
         print(to_json(measured, indent=2))
         return

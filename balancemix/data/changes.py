@@ -1,4 +1,4 @@
-"""The change log beside a file of labels, `noisy.changes.csv` of `noisy.csv`."""
+"""The change log beside a file of labels, `noisy.csv.changes.csv` of `noisy.csv`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def log_of(out: Path) -> Path:
     """Name the change log of a file.
 
     >>> log_of(Path("labels.corrected.xlsx")).name
-    'labels.corrected.changes.csv'
+    'labels.corrected.xlsx.changes.csv'
     """
-    return out.with_suffix(".changes.csv")
+    return out.with_name(f"{out.name}.changes.csv")
 
 
 def write_changes(source: Source, given: Tensor, out: Path, why: Why) -> None:

@@ -209,10 +209,10 @@ def allowed(name: str, argv: list[str], before: Any, after: Any) -> bool:
     if before[name].startswith(str(stat.S_IFDIR)):
         return name in after
     if path.parts[0] in ("run", "old", "empty") and argv[0] in ("audit", "export", "report"):
-        default = {"audit": "findings.csv", "export": "labels.corrected.csv"}.get(
+        default = {"audit": "findings.csv", "export": "labels.corrected."}.get(
             argv[0], "report.html"
         )
-        if path.name == names.OUTPUTS or (out is None and path.name == default):
+        if path.name == names.OUTPUTS or (out is None and path.name.startswith(default)):
             return True
     again = {"--force", "--resume"} & set(argv)
     if out is None or not again:
@@ -220,4 +220,5 @@ def allowed(name: str, argv: list[str], before: Any, after: Any) -> bool:
     if argv[0] in ("train", "bench"):
         ours = path.parts[:1] == Path(out).parts[:1] and path.parts[0] in ("run", "old", "empty")
         return ours and path.name != "mine.txt"
-    return path == Path(out) and str(path) not in argv[1 : argv.index("--out")]
+    ours = {Path(out), Path(f"{out}.changes.csv")}
+    return path in ours and str(path) not in argv[1 : argv.index("--out")]

@@ -284,8 +284,9 @@ def test_starting_over_leaves_nothing_of_the_old_run_behind(tiny, tmp_path):
         assert main([command, run]) == 0
     mine = tmp_path / "run" / "notes.txt"
     mine.write_text("not the run's")
-    assert {"findings.csv", "labels.corrected.csv", "report.html"} <= set(os.listdir(run))
+    made = {"labels.corrected.npz", "labels.corrected.npz.changes.csv"}
+    assert {"findings.csv", *made, "report.html"} <= set(os.listdir(run))
     assert main([*call, "--force"]) == 0
-    left = {"findings.csv", "labels.corrected.csv", "report.html", "noise.json", "truth.npz"}
+    left = {"findings.csv", *made, "report.html", "noise.json", "truth.npz"}
     assert not left & set(os.listdir(run))
     assert mine.exists()

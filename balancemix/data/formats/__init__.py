@@ -98,6 +98,15 @@ def why(path: Path, format_: Format) -> str:
     return f"{path} is read as {name}: {format_.recognise(path) or '--format says so'} (--format)"
 
 
+def is_data(path: Path) -> bool:
+    """Tell whether a format recognises a path.
+
+    >>> is_data(Path("digits")), is_data(Path("nowhere"))
+    (True, False)
+    """
+    return any(each.recognise(path) is not None for each in all_formats().values())
+
+
 def find_writer(out: Path, path: Path | None = None) -> WritableFormat:
     """Choose the format that writes a file with that ending: that of `path`, if it can.
 
