@@ -220,5 +220,5 @@ def allowed(name: str, argv: list[str], before: Any, after: Any) -> bool:
     if argv[0] in ("train", "bench"):
         ours = path.parts[:1] == Path(out).parts[:1] and path.parts[0] in ("run", "old", "empty")
         return ours and path.name != "mine.txt"
-    ours = {Path(out), Path(f"{out}.changes.csv")}
-    return path in ours and str(path) not in argv[1 : argv.index("--out")]
+    written = {Path(out), Path(f"{out}.changes.csv")}
+    return path in written and str(path) not in argv[1 : argv.index("--out")]
