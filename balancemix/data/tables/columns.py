@@ -154,7 +154,7 @@ def _candidates(asked: Asked) -> list[int]:
             fractions[k] += value == OTHER and _is_share(cells[k])
     found = [k for k in open_ if good[k] >= bad[k]]
     sharing = [k for k in open_ if fractions[k] and fractions[k] + good[k] >= bad[k]]
-    if not any(good[k] for k in found) and sharing:
+    if sum(good[k] > 0 for k in found) < 2 and sharing:
         raise InputError(
             f"{asked.sheet.file}: column {header[sharing[0]]!r} has shares between 0 and 1; a "
             "label is 1 (present), 0 (absent) or blank (unknown): round them, blank where unsure"

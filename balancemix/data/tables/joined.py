@@ -128,17 +128,18 @@ def read(asked: Asked, nothing: str = "") -> Labels:
         _check_lists(asked, cells, rows)
     else:
         asked.check_mark(mark)
-    of_cell = {cell: labels_of(cell, mark) for cell in set(cells)}
-    if nothing in of_cell:
-        of_cell[nothing] = []
-    names = name_classes(asked, {label for labels in of_cell.values() for label in labels})
-    if asked.listed is not None:
-        _check_labels(asked, cells, rows, of_cell, names.column)
-    row, column = array("q"), array("q")
+    found: set[str] = set()
+    for cell in set(cells) - {nothing}:
+        found.update(labels_of(cell, mark))
+    names = name_classes(asked, found)
+    row, column = array("i"), array("i")
     for i, cell in enumerate(cells):
-        for label in of_cell[cell]:
+        for label in labels_of(cell, mark) if cell != nothing else ():
+            if label not in names.column:
+                asked.check_listed(rows.where(rows.records[i]), label, set(names.column))
             row.append(i)
             column.append(names.column[label])
+    verified = rows.verified(names.classes, mark)
     given = filled(len(cells), len(names.classes), asked.options)
     if row:
         given.numpy()[np.asarray(row), np.asarray(column)] = 1
@@ -147,7 +148,6 @@ def read(asked: Asked, nothing: str = "") -> Labels:
     said = [f"labels in column {name!r} are {how}: {why} (--separator)"]
     unlabelled = -1 if asked.options.unlabelled == "unknown" else 0
     layout = Joined(asked.roles.label or 0, mark, names.texts, nothing, unlabelled)
-    verified = rows.verified(names.classes, mark)
     said = [*said, *names.said, said_of_names(asked.options)]
     return Labels(
         layout, rows.names, names.classes, given, rows.records, rows.splits, rows.groups, verified,
@@ -159,21 +159,6 @@ def _check_lists(asked: Asked, cells: Sequence[str], rows: RowReader) -> None:
     for i, cell in enumerate(cells):
         if cell and items_of(cell) is None:
             raise InputError(f"{rows.where(rows.records[i])}: {cell!r} is not a list of labels")
-
-
-def _check_labels(
-    asked: Asked,
-    cells: Sequence[str],
-    rows: RowReader,
-    of_cell: dict[str, list[str]],
-    column: dict[str, int],
-) -> None:
-    """Refuse the first label that is not in classes.txt."""
-    wrong = {c for c, labels in of_cell.items() if any(label not in column for label in labels)}
-    for i, cell in enumerate(cells if wrong else ()):
-        if cell in wrong:
-            label = next(label for label in of_cell[cell] if label not in column)
-            asked.check_listed(rows.where(rows.records[i]), label, set(column))
 
 
 def _glue(cell: str, mark: str) -> str | None:

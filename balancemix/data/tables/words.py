@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 PRESENT, ABSENT, BLANK, MINUS, OTHER = 1, 0, -1, -2, -3  # what a cell says
 VALUES = {
-    "1": PRESENT, "1.0": PRESENT, "true": PRESENT, "yes": PRESENT, "t": PRESENT, "y": PRESENT,
-    "0": ABSENT, "0.0": ABSENT, "false": ABSENT, "no": ABSENT, "f": ABSENT, "n": ABSENT,
+    "1": PRESENT, "1.0": PRESENT, "true": PRESENT, "yes": PRESENT,
+    "0": ABSENT, "0.0": ABSENT, "false": ABSENT, "no": ABSENT,
     "": BLANK, "nan": BLANK, "-1": MINUS, "-1.0": MINUS,
 }  # fmt: skip
 OPPOSITE = {
-    "1": "0", "1.0": "0.0", "true": "false", "yes": "no", "t": "f", "y": "n",
-    "0": "1", "0.0": "1.0", "false": "true", "no": "yes", "f": "t", "n": "y", "-1": "1",
+    "1": "0", "1.0": "0.0", "true": "false", "yes": "no",
+    "0": "1", "0.0": "1.0", "false": "true", "no": "yes", "-1": "1",
     "-1.0": "1.0",
 }  # fmt: skip
 
