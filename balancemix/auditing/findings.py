@@ -13,7 +13,7 @@ from torch import Tensor
 from balancemix.errors import InputError
 from balancemix.files import write_sheet
 from balancemix.labels.mixtures import clean_probability
-from balancemix.labels.table import check_confidence, check_given
+from balancemix.labels.table import Status, check_confidence, check_given
 from balancemix.run import Run
 
 HEADER = (
@@ -127,6 +127,7 @@ def audit(
     confidence: Tensor,
     clean: Tensor | None = None,
     *,
+    verified: Tensor | None = None,
     above: float = 0.5,
     names: Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
@@ -134,8 +135,9 @@ def audit(
     """Find the labels with a suspicion over `above`, from 0 to 1, worst first.
 
     All matrices are N×K. Without `clean` (a model trained by a method that does not select labels)
-    P(clean) is estimated from `confidence`, so the output of any model can be audited. Rows and
-    classes without names are numbered.
+    P(clean) is estimated from `confidence`, so the output of any model can be audited. Unknown
+    labels (−1) and `verified` ones (bool) are never found. Rows and classes without names are
+    numbered.
 
     >>> given, confidence = torch.tensor([[1, 0]]), torch.tensor([[0.2, 0.9]])
     >>> findings = audit(given, confidence, torch.tensor([[0.1, 0.0]]), classes=["cat", "dog"])
@@ -151,6 +153,10 @@ def audit(
         raise ValueError("clean must be N×K like the given labels, and between 0 and 1")
     clean = clean.float()  # half precision would round suspicion
     rating = suspicion(given, clean, confidence)
+    if verified is not None:
+        if verified.shape != given.shape:
+            raise ValueError("verified must be N×K like the given labels")
+        rating = rating.masked_fill(verified.bool(), 0.0)
     row, column = (rating > above).nonzero(as_tuple=True)
     order = rating[row, column].argsort(descending=True, stable=True)
     row, column = row[order], column[order]
@@ -175,6 +181,7 @@ def audit_run(run: Run, above: float = 0.5) -> Findings:
         run.table.given,
         run.confidence,
         table_clean(run.table.clean),
+        verified=run.table.status == Status.VERIFIED,
         above=above,
         names=run.names,
         classes=run.classes,

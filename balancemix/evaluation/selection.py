@@ -47,6 +47,9 @@ def table_quality(
     relative to that part alone. "Flipped" and "confirmed" divide the re-labelled labels by whether
     the target differs from the given label; most only confirm it. A share of nothing is left out.
 
+    Unknown given labels are left out too, but for `fill_proportion`, the share of them that were
+    filled in, and `fill_accuracy`, the share of these that are right.
+
     >>> table = LabelTable.from_given(torch.tensor([[1, 1, 0]]))
     >>> table.write(slice(None), torch.tensor([[Status.CLEAN, Status.ABSENT, Status.AMBIGUOUS]]))
     >>> table_quality(table, torch.tensor([[1, 0, 0]]))["clean_recall"]
@@ -58,13 +61,28 @@ def table_quality(
         )
     shape = (table.shape[1], *STATUS.shape)
     counts, sums = (torch.zeros(shape, dtype=torch.float64) for _ in range(2))
+    filled = torch.zeros(3, dtype=torch.int64)
     for rows in chunks(*table.shape):  # without a matrix of floats as large as the table
         target, _ = table.rows(rows)
         given, status, clean = table.given[rows], table.status[rows], table.clean[rows]
         chunk = _tabulate(given, truth[rows], target, status, clean)
         counts += chunk[0]
         sums += chunk[1]
-    return _quality(counts, sums, groups)
+        filled += _count_filled(given, truth[rows], target, status)
+    return _quality(counts, sums, groups) | _fill_shares(*filled.tolist())
+
+
+def _count_filled(given: Tensor, truth: Tensor, target: Tensor, status: Tensor) -> Tensor:
+    """Count the unknown labels, those filled in, and those filled in rightly."""
+    unknown = (given < 0) & (truth >= 0)
+    filled = unknown & ((status == Status.PRESENT) | (status == Status.ABSENT))
+    right = filled & ((target > 0.5) == (truth == 1))
+    return torch.stack([part.sum() for part in (unknown, filled, right)])
+
+
+def _fill_shares(unknown: int, filled: int, right: int) -> dict[str, float]:
+    shares = {"fill_proportion": filled / unknown} if unknown else {}
+    return shares | ({"fill_accuracy": right / filled} if filled else {})
 
 
 def _quality(counts: Tensor, sums: Tensor, groups: Mapping[str, Tensor] | None) -> dict[str, float]:
@@ -92,7 +110,8 @@ def _tabulate(
         cell.mul_(2).add_(bit)
     cell.mul_(len(Status)).add_(status)
     cell.add_(torch.arange(classes, device=cell.device) * CELLS)
-    cell.masked_fill_(truth < 0, classes * CELLS)  # one cell past the end for the unknown
+    unknown = (truth < 0) | (given < 0)
+    cell.masked_fill_(unknown, classes * CELLS)  # one cell past the end for the unknown
     size = classes * CELLS + 1
     counts = torch.bincount(cell.flatten(), minlength=size).double()
     sums = torch.bincount(cell.flatten(), clean.flatten().double(), minlength=size)

@@ -73,8 +73,12 @@ def imbalance(given: Tensor) -> dict[str, float]:
     }
 
 
-def describe(given: Tensor, classes: Sequence[str]) -> dict[str, Any]:
+def describe(
+    given: Tensor, classes: Sequence[str], verified: Tensor | None = None
+) -> dict[str, Any]:
     """Count rows, classes and positives, the most frequent class first, and both ratios.
+
+    `unknown` and `verified` count labels of all rows and classes.
 
     >>> describe(torch.tensor([[0, 1], [0, 1]]), ["cat", "dog"])["positives"]
     {'dog': 2, 'cat': 0}
@@ -85,6 +89,8 @@ def describe(given: Tensor, classes: Sequence[str]) -> dict[str, Any]:
         "rows": len(given),
         "classes": len(classes),
         "positives_per_row": int(counts.sum()) / len(given),
+        "unknown": sum(int((given[rows] < 0).sum()) for rows in chunks(*given.shape)),
+        "verified": 0 if verified is None else int(verified.sum()),
         **imbalance(given),
         "groups": {name: len(index) for name, index in class_groups(counts, "auto").items()},
         "positives": {classes[k]: int(counts[k]) for k in order},

@@ -47,11 +47,11 @@ def _card(rows: Rows, row: int, problems: Mapping[int, str]) -> dict[str, Any]:
     labels = [
         (name, problems.get(k, ""))
         for k, name in enumerate(rows.classes)
-        if rows.given[row, k] or k in problems
+        if rows.given[row, k] == 1 or k in problems
     ]
     truth = ""
     if rows.truth is not None:
-        present = [name for k, name in enumerate(rows.classes) if rows.truth[row, k]]
+        present = [name for k, name in enumerate(rows.classes) if rows.truth[row, k] == 1]
         truth = f"truth: {', '.join(present)}"
     name, picture = rows.names[row], data_uri(rows.picture(row))
     return {"name": name, "picture": picture, "labels": labels, "truth": truth}

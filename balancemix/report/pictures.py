@@ -20,7 +20,7 @@ class PicturedRows(Rows):
     """The training rows of a run with pictures from a folder, any of which may be missing."""
 
     def __init__(self, run: Run, folder: Path) -> None:
-        super().__init__(run.table.given > 0, run.classes, run.names, run.truth)
+        super().__init__(run.table.given, run.classes, run.names, run.truth)
         self.folder = folder
 
     def picture(self, i: int) -> Image.Image | None:

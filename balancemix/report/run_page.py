@@ -8,7 +8,7 @@ from typing import Any
 
 from balancemix.auditing.findings import table_clean
 from balancemix.evaluation.scoring import headline
-from balancemix.labels.classes import NAMES, imbalance
+from balancemix.labels.classes import NAMES, class_counts, imbalance
 from balancemix.report.figures import classes, curves, mixtures
 from balancemix.report.figures.frequency import by_frequency
 from balancemix.report.gallery import cards
@@ -33,6 +33,8 @@ QUALITY = {
     "clean_recall": "right labels that are called clean",
     "relabel_proportion": "labels that are re-labelled",
     "relabel_accuracy": "re-labelled labels that are then right",
+    "fill_proportion": "unknown labels that are filled in",
+    "fill_accuracy": "unknown labels that are filled in rightly",
     "flip_proportion": "labels that are flipped",
     "flip_accuracy": "flipped labels that are then right",
     "ambiguous_proportion": "labels that stay in doubt",
@@ -121,10 +123,11 @@ def _drawings(summary: Summary) -> Iterator[Drawing]:
 
 def _losses(summary: Summary, k: int, side: int) -> Drawing:
     """Draw the losses of a class and side with their mixture."""
-    rows = (summary.given[:, k] > 0) == bool(side)
+    rows = summary.given[:, k] == side
     wrong = None
     if summary.truth is not None:
-        wrong = (summary.truth[rows, k] != summary.given[rows, k]).numpy()
+        truth = summary.truth[rows, k]
+        wrong = ((truth >= 0) & (truth != side)).numpy()
     losses = summary.losses[rows, k].numpy()
     figure = mixtures.loss_histogram(losses, summary.mixtures, k, side, wrong)
     caption = f"Losses of “{summary.classes[k]}” where it is given as {SIDES[side]}."
@@ -152,7 +155,7 @@ def _classes(summary: Summary) -> list[Record]:
     """List the classes, the commonest first."""
     present, absent = summary.class_confidence
     group_of = {k: name for name, members in summary.groups.items() for k in members}
-    given = summary.given.sum(0).tolist()
+    given = class_counts(summary.given).tolist()
     return [
         {
             "class": summary.classes[k],
@@ -202,8 +205,9 @@ def _findings(summary: Summary, most: int = 30) -> list[Record]:
             "confidence": f.confidence,
         }
         if summary.truth is not None:
-            error = int(summary.truth[f.row, f.column]) != f.given
-            record["truth: given is"] = "an error" if error else "right"
+            truth = int(summary.truth[f.row, f.column])
+            words = {f.given: "right", -1: "unknown"}
+            record["truth: given is"] = words.get(truth, "an error")
         records.append(record)
     return records
 

@@ -11,6 +11,7 @@ from balancemix.auditing.findings import Findings, audit_run
 from balancemix.evaluation.metrics import average_precision
 from balancemix.labels.classes import class_counts, class_groups
 from balancemix.labels.mixtures import Mixtures, fit_mixtures, label_loss
+from balancemix.labels.table import Status
 from balancemix.plan.plan import Plan
 from balancemix.plan.settings import flat
 from balancemix.run import Run
@@ -30,6 +31,7 @@ class Summary:
         self.classes, self.names = run.classes, run.names
         self.given, self.truth = run.table.given, run.truth
         self.known = self.given if self.truth is None else self.truth  # the best that is known
+        self.verified = run.table.status == Status.VERIFIED
         self.confidence, self.clean = run.confidence.float(), run.table.clean.float()
 
     @property
@@ -67,10 +69,17 @@ class Summary:
     @cached_property
     def class_confidence(self) -> tuple[Tensor, Tensor]:
         """Mean confidence in each class's given positives and negatives (Eq. 2)."""
-        positive = (self.given > 0).double()
+        positive, negative = ((self.given == value).double() for value in (1, 0))
         present = (self.confidence * positive).sum(0) / positive.sum(0)
-        absent = ((1 - self.confidence) * (1 - positive)).sum(0) / (1 - positive).sum(0)
+        absent = ((1 - self.confidence) * negative).sum(0) / negative.sum(0)
         return present, absent
+
+    @cached_property
+    def labels(self) -> dict[str, int]:
+        """How many labels of the training rows are given, unknown and verified."""
+        unknown = int((self.given < 0).sum())
+        known = self.given.numel() - unknown
+        return {"given": known, "unknown": unknown, "verified": int(self.verified.sum())}
 
     @cached_property
     def losses(self) -> Tensor:
@@ -112,7 +121,8 @@ class Summary:
         First the commonest, the rarest, the best and the worst, then those with most findings.
         """
         enough = int(getattr(self.plan.method, "min_labels", 10))
-        able = [k for k in range(len(self.classes)) if int(self.given[:, k].sum()) >= enough]
+        given = class_counts(self.given)
+        able = [k for k in range(len(self.classes)) if int(given[k]) >= enough]
         able = able or list(range(len(self.classes)))
         ap = self.ap[0].nan_to_num(50.0).tolist()
         count = self.counts.tolist()

@@ -6,7 +6,7 @@ from typing import NamedTuple, get_args
 
 from balancemix.errors import InputError, listing, suggest
 from balancemix.evaluation.metrics import Convention, average_precision, evaluate
-from balancemix.labels.classes import class_groups
+from balancemix.labels.classes import class_counts, class_groups
 from balancemix.options import ABOVE, ReadOptions
 from balancemix.progress import progress
 from balancemix.run import Run
@@ -53,7 +53,7 @@ def evaluate_run(
     with progress("evaluate", len(rows)) as show:
         logits = predict_logits(trained_model(run, rows), rows.plain, advance=show.advance)
     trained_on = run.table.given if run.truth is None else run.truth
-    groups = class_groups(trained_on.sum(0), plan.data.groups)
+    groups = class_groups(class_counts(trained_on), plan.data.groups)
     scores = evaluate(
         truth, logits, groups, convention=convention, threshold=above, classes=classes
     )

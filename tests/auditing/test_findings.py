@@ -134,6 +134,18 @@ def test_unknown_labels_are_neither_found_nor_scored():
     assert quality == {"findings": 3, "errors": 1, "precision": 0.5, "recall": 1.0}
 
 
+def test_verified_labels_are_never_found():
+    given, _, confidence = planted(50)
+    every = audit(given, confidence)
+    verified = torch.zeros_like(given, dtype=torch.bool)
+    verified[every.row[::2], every.column[::2]] = True
+    rest = audit(given, confidence, verified=verified)
+    assert list(rest) == [finding for i, finding in enumerate(every) if i % 2]
+    assert not len(audit(given, confidence, torch.zeros(given.shape), verified=given >= 0, above=0))
+    with pytest.raises(ValueError, match="verified must be N×K like"):
+        audit(given, confidence, verified=verified[1:])
+
+
 def test_a_table_without_judgement_is_judged_anew():
     assert table_clean(torch.ones(2, 2)) is None
     assert table_clean(torch.tensor([[1.0, 0.2]])) is not None

@@ -127,6 +127,20 @@ def test_without_a_known_truth_nothing_is_said():
     assert quality_of(given, truth.fill_(-1), target, status, clean) == {}
 
 
+def test_unknown_given_labels_are_left_out_and_what_fills_them_is_scored():
+    given, truth, target, status, clean = table(4, 30, 4, unknown=0.2)
+    hidden = torch.rand(given.shape, generator=torch.Generator().manual_seed(1)) < 0.4
+    known = quality_of(given, truth.masked_fill(hidden, -1), target, status, clean)
+    partly = given.char().masked_fill(hidden, -1)
+    found = quality_of(partly, truth, target, status, clean)
+    judged = hidden & (truth >= 0)
+    filled = judged & ((status == Status.PRESENT) | (status == Status.ABSENT))
+    right = filled & (target == truth)
+    assert found.pop("fill_proportion") == pytest.approx(int(filled.sum()) / int(judged.sum()))
+    assert found.pop("fill_accuracy") == pytest.approx(int(right.sum()) / int(filled.sum()))
+    assert found == pytest.approx(known)
+
+
 def test_inputs_stay_untouched():
     matrices = table(3, 10, 4, unknown=0.2)
     before = [matrix.clone() for matrix in matrices]

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balancemix.labels.classes import class_groups, imbalance
+from balancemix.labels.classes import class_groups, describe, imbalance
 
 
 def listed(counts, rule="paper"):
@@ -58,6 +58,14 @@ def test_imbalance_follows_appendix_c():
     labels = torch.tensor([[1, 1, 0], [1, 0, 0], [1, 0, 0], [1, 0, -1]], dtype=torch.int8)
     ratios = imbalance(labels)  # positives 4, 1, 0; negatives 0, 3, 3
     assert ratios == {"class_ratio": 4.0, "positive_negative_ratio": 6 / 5}
+
+
+def test_unknown_labels_are_counted_apart():
+    given = torch.tensor([[1, 1, 0], [1, -1, -1]], dtype=torch.int8)
+    facts = describe(given, ["a", "b", "c"], given == 1)
+    assert (facts["unknown"], facts["verified"], facts["positives_per_row"]) == (2, 3, 1.5)
+    assert facts["positives"] == {"a": 2, "b": 1, "c": 0}
+    assert describe(given, ["a", "b", "c"])["verified"] == 0
 
 
 def test_imbalance_without_positives_is_empty():
