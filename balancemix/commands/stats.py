@@ -47,8 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
     if len(rows) < len(source):
         given = given[rows]
         verified = None if verified is None else verified[rows]
-    facts = describe(given, source.classes) | {"recognised": source.recognised}
-    facts |= counts(given, verified)
+    facts = describe(given, source.classes, verified) | {"recognised": source.recognised}
     if arguments.json:
         print(to_json(facts, indent=2))
     else:
@@ -71,14 +70,6 @@ def rows_of_split(source: Any, name: str | None, options: Any) -> Any:
     if not rows:
         raise InputError(f"--split {name}: no such rows; {suggest(name, sorted(set(splits)))}")
     return rows
-
-
-def counts(given: Any, verified: Any) -> dict[str, int]:
-    """Count the labels that are unknown, and those that are verified."""
-    from balancemix.labels.chunks import chunks
-
-    unknown = sum(int((given[rows] < 0).sum()) for rows in chunks(*given.shape))
-    return {"unknown": unknown, "verified": 0 if verified is None else int(verified.sum())}
 
 
 def show(facts: dict[str, Any]) -> None:

@@ -16,6 +16,7 @@ from balancemix.data import images
 from balancemix.data.rows import Matrix, Rows, batch_seed
 from balancemix.data.source import View
 from balancemix.errors import InputError
+from balancemix.labels.table import LabelMatrix
 from balancemix.processes import BatchIndex
 
 if TYPE_CHECKING:
@@ -43,10 +44,10 @@ class FeatureRows(Rows):
     def __init__(
         self,
         features: Matrix,
-        given: Matrix,
+        given: LabelMatrix,
         classes: Sequence[str],
         names: Sequence[str] | None = None,
-        truth: Matrix | None = None,
+        truth: LabelMatrix | None = None,
         view: View = View(),
         *,
         stored: Tensor | None = None,

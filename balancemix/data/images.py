@@ -13,9 +13,10 @@ from torch import Tensor
 
 from balancemix.data import cache
 from balancemix.data.augment import AUGMENTATIONS, augment
-from balancemix.data.rows import Matrix, Rows, batch_seed
+from balancemix.data.rows import Rows, batch_seed
 from balancemix.data.source import View
 from balancemix.errors import InputError
+from balancemix.labels.table import LabelMatrix
 from balancemix.processes import BatchIndex
 from balancemix.progress import progress
 
@@ -37,10 +38,10 @@ class ImageRows(Rows):
     def __init__(
         self,
         paths: Sequence[Path],
-        given: Matrix,
+        given: LabelMatrix,
         classes: Sequence[str],
         names: Sequence[str] | None = None,
-        truth: Matrix | None = None,
+        truth: LabelMatrix | None = None,
         view: View = View(),
         *,
         folder: Path | None = None,

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from balancemix.errors import InputError
-from balancemix.labels.table import check_given
+from balancemix.labels.table import LabelMatrix, as_given, as_verified
 from balancemix.processes import BatchIndex
 
 if TYPE_CHECKING:
@@ -69,37 +69,28 @@ class Rows(Dataset[tuple[Input, int]]):
 
     def __init__(
         self,
-        given: Matrix,
+        given: LabelMatrix,
         classes: Sequence[str],
         names: Sequence[str] | None = None,
-        truth: Matrix | None = None,
+        truth: LabelMatrix | None = None,
     ) -> None:
+        labels = _as_labels("given", given)
         self.classes = list(classes)
-        self.names = [f"row {i}" for i in range(len(given))] if names is None else list(names)
+        self.names = [f"row {i}" for i in range(len(labels))] if names is None else list(names)
         self.views, self.seed = 0, 0
         self.groups: Tensor | None = None
         self.verified: Tensor | None = None
-        self.given = self._labels("given", given)
+        self.given = self._labels("given", labels)
         self.truth = None if truth is None else self._labels("truth", truth)
 
-    def _labels(self, name: str, labels: Matrix) -> Tensor:
+    def _labels(self, name: str, labels: LabelMatrix) -> Tensor:
         """Convert labels to int8, and refuse those of another shape or with another value."""
-        labels = torch.as_tensor(labels)
-        self._check_shape(name, labels)
-        if labels.is_floating_point():
-            labels = labels.masked_fill(labels.isnan(), -1)
-        try:
-            check_given(labels)
-        except ValueError as error:
-            raise InputError(f"{name}: {error}") from None
-        # 0 and 1 are the same bytes as int8, so they need no copy.
-        return labels.view(torch.int8) if labels.dtype == torch.uint8 else labels.to(torch.int8)
-
-    def _check_shape(self, name: str, matrix: Tensor) -> None:
+        matrix = _as_labels(name, labels)
         shape = (len(self.names), len(self.classes))
         if matrix.shape != shape:
             actual = "×".join(map(str, matrix.shape))
             raise InputError(f"{name} must be {shape[0]}×{shape[1]}, not {actual}")
+        return matrix
 
     def __len__(self) -> int:
         return len(self.names)
@@ -135,23 +126,22 @@ class Rows(Dataset[tuple[Input, int]]):
         rows.views, rows.seed = views, seed
         return rows
 
-    def with_given(self, given: Matrix, truth: Matrix | None) -> Self:
+    def with_given(self, given: LabelMatrix, truth: LabelMatrix | None) -> Self:
         """Replace the given labels, and what is known of their truth; `verified` stays."""
         rows = copy.copy(self)
         rows.given = self._labels("given", given)
         rows.truth = None if truth is None else self._labels("truth", truth)
         return rows.with_verified(self.verified)
 
-    def with_verified(self, verified: Matrix | None) -> Self:
+    def with_verified(self, verified: LabelMatrix | None) -> Self:
         """Say which given labels are known to be right; an unknown one never is."""
-        marks = None if verified is None else torch.as_tensor(verified)
-        if marks is not None:
-            self._check_shape("verified", marks)
-            if not bool(((marks == 0) | (marks == 1)).all()):
-                raise InputError("verified: marks must be 0 or 1")
-            marks = (marks != 0) & (self.given >= 0)
         rows = copy.copy(self)
-        rows.verified = marks
+        rows.verified = None
+        if verified is not None:
+            try:
+                rows.verified = as_verified(verified, self.given) & (self.given >= 0)
+            except ValueError as error:
+                raise InputError(str(error)) from None
         return rows
 
     def with_groups(self, groups: Matrix | None) -> Self:
@@ -190,3 +180,10 @@ class Rows(Dataset[tuple[Input, int]]):
     def picture(self, i: int) -> Image | None:
         """Return a picture of row i, if there is one."""
         return None
+
+
+def _as_labels(name: str, labels: LabelMatrix) -> Tensor:
+    try:
+        return as_given(labels)
+    except ValueError as error:
+        raise InputError(f"{name}: {error}") from None

@@ -286,7 +286,10 @@ def test_unknown_and_verified_labels_stay_with_their_rows(unknown):
     assert rows.with_given(1 - rows.given.abs(), None).verified.equal(rows.verified)
     assert rows.for_workers().verified is None
     assert rows.with_verified(None).verified is None
-    for wrong, message in ((given[:2], "must be 3×2, not 2×2"), (2 * np.eye(3, 2), "0 or 1")):
+    for wrong, message in (
+        (given[:2], r"the shape of given, \(3, 2\), not \(2, 2\)"),
+        (2 * np.eye(3, 2), "0 or 1"),
+    ):
         with pytest.raises(InputError, match=f"verified.*{message}"):
             rows.with_verified(wrong)
 
