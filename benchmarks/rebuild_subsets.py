@@ -31,8 +31,8 @@ from PIL import Image
 
 from balancemix.data import images
 from balancemix.data.formats import coco, deepfashion
-from balancemix.data.formats.table import write_table
 from balancemix.data.source import ReadOptions, present, read_lines
+from balancemix.data.tables.new import write_table
 from balancemix.errors import InputError, listing
 from balancemix.files import write_whole
 from balancemix.progress import progress

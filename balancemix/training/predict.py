@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from balancemix import processes
-from balancemix.data.formats.table import label_cells
 from balancemix.data.loading import Loader
+from balancemix.data.tables.new import label_cells
 from balancemix.files import write_arrays, write_sheet
 from balancemix.models.classifier import evaluating
 from balancemix.models.fold import folded

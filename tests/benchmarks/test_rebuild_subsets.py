@@ -10,8 +10,8 @@ from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 
 from balancemix.data.formats import deepfashion
-from balancemix.data.formats.table import label_cells
 from balancemix.data.source import ReadOptions
+from balancemix.data.tables.new import label_cells
 from benchmarks import rebuild_subsets as subsets
 from tests.conftest import SHARED
 from tests.data.formats.test_coco import make as make_coco

@@ -67,7 +67,9 @@ def test_data_comes_back_with_what_people_decided(folder, capsys):
     lines = "image,class,verdict\na.png,dog,absent\n'=c.png,dog,present\nb.png,dog,present\n"
     (beside / "decisions.csv").write_text(lines)
     assert main(["export", "photos"]) == 0
-    assert "labels.corrected.csv: 4 rows, 2 labels changed" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "labels.corrected.csv: 4 rows, 2 labels changed" in said.out
+    assert "does not say which labels are verified, as it has no column of that name" in said.err
     expected = TABLE.replace("cat|dog,train", "cat,train").replace("=c.png,cat", "=c.png,cat|dog")
     with open("labels.corrected.csv", encoding="utf-8") as file:
         assert file.read() == expected

@@ -29,7 +29,7 @@ class Format(Protocol):
 
 @runtime_checkable
 class WritableFormat(Format, Protocol):
-    """A format that can also be written, to a file with the ending `ENDING`."""
+    """A format that can also be written, to a file that ends in `ENDING`, or one of `ENDINGS`."""
 
     ENDING: str
 
@@ -114,9 +114,15 @@ def find_writer(out: Path, path: Path | None = None) -> WritableFormat:
     '.csv'
     """
     writers = [each for each in all_formats().values() if isinstance(each, WritableFormat)]
-    fitting = [writer for writer in writers if out.suffix == writer.ENDING]
+    ending = out.suffix.lower()
+    fitting = [writer for writer in writers if ending in _endings(writer)]
     if not fitting:
-        endings = sorted({writer.ENDING for writer in writers})
+        endings = sorted({ending for writer in writers for ending in _endings(writer)})
         raise InputError(f"--out {out}: must end in {' or '.join(endings)}")
     same = (writer for writer in fitting if path is not None and writer.recognise(path))
     return next(same, fitting[0])
+
+
+def _endings(writer: WritableFormat) -> tuple[str, ...]:
+    endings: tuple[str, ...] = getattr(writer, "ENDINGS", (writer.ENDING,))
+    return endings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,18 +10,19 @@ import torch
 from torch import Tensor
 
 from balancemix.data import images
-from balancemix.data.source import ReadOptions, Source, check_text, leave_out, read_text
+from balancemix.data.source import ReadOptions, Source, leave_out, read_text
 from balancemix.data.splits import check_classes
 from balancemix.data.tables import SHEETS, Sheet, open_sheet
 from balancemix.data.tables.layout import Change, Labels, Layout
+from balancemix.data.tables.new import WRITERS, write_new
 from balancemix.data.tables.reading import HEADER, read_labels
+from balancemix.data.tables.roles import plain
 from balancemix.data.tables.rows import path_of
 from balancemix.errors import InputError
-from balancemix.files import write_csv
 from balancemix.progress import progress
 
 ENDING = ".csv"  # of a new table
-SEPARATOR = "|"  # of labels in a new table
+ENDINGS = tuple(WRITERS)  # of what `write` writes
 SAVE = "save it as UTF-8"
 
 
@@ -141,79 +142,20 @@ def _with_images(source: Source, origin: Table, skip_bad: bool) -> Source:
 def write(source: Source, given: Tensor, out: Path) -> list[str]:
     """Write the table with other labels, and change nothing else.
 
-    Data of another format, or for a file with another ending, becomes image,labels[,split][,group].
+    Data of another format, or for a file with another ending, becomes a new table.
     """
     origin = source.origin
     if isinstance(origin, Table) and out.suffix.lower() == origin.ending:
         change = Change(source.names, source.classes, source.given, given, origin.records)
         origin.sheet.write(out, origin.layout.edits(origin.sheet, change))
-        return []
-    remedy = "rename it" if source.features is None else "rename it, or write an .npz"
-    _check_names(out, source.names, source.classes, remedy)
-    _check_groups(out, source.groups or (), remedy)
-    columns = (("split", source.split), ("group", source.groups))
-    known = {name: cells for name, cells in columns if cells is not None}
-    write_table(out, source.names, given, source.classes, known)
+        return _unsaid(source, origin, out)
+    write_new(source, given, out)
     return []
 
 
-def write_table(
-    out: Path,
-    names: Sequence[str],
-    labels: Tensor,
-    classes: Sequence[str],
-    columns: Mapping[str, Sequence[str]],
-) -> None:
-    """Write image, labels and other columns as a labels.csv."""
-    _check_names(out, names, classes)
-    lines = zip(names, label_cells(labels, classes), *columns.values(), strict=True)
-    write_csv(out, ("image", "labels", *columns), lines)
-
-
-def _check_names(
-    out: Path, names: Sequence[str], classes: Sequence[str], remedy: str = "rename it"
-) -> None:
-    """Refuse names that would be other ones when they are read again."""
-    for what, given, mark in (("image", names, None), ("class", classes, SEPARATOR)):
-        for name in given:
-            where = f"{out}: {what}"
-            check_text(where, name)
-            lost = _lost(name, mark)
-            if lost is not None:
-                raise InputError(f"{where} {name!r} {lost}, which labels.csv cannot keep; {remedy}")
-
-
-def _check_groups(out: Path, groups: Sequence[str], remedy: str) -> None:
-    """Refuse names of groups that would be other ones when they are read again; "" is none."""
-    for name in set(groups) - {""}:
-        check_text(f"{out}: group", name)
-        lost = _lost(name, None)
-        if lost is not None:
-            raise InputError(
-                f"{out}: group {name!r} {lost}, which labels.csv cannot keep; {remedy}"
-            )
-
-
-def _lost(name: str, mark: str | None) -> str | None:
-    """Say what of a name a table does not keep, or None."""
-    if not name:
-        return "is empty"
-    if name != name.strip():
-        return "begins or ends with a blank"
-    if "\n" in name or "\r" in name:
-        return "holds a line break"
-    return f"holds a {mark}" if mark is not None and mark in name else None
-
-
-def label_cells(labels: Tensor, classes: Sequence[str]) -> list[str]:
-    """Join the labels of each row as in labels.csv.
-
-    >>> label_cells(torch.tensor([[1, 0, 1]]), ["cat", "dog", "cup"])
-    ['cat|cup']
-    """
-    if bool((labels < 0).any()):
-        raise InputError("labels.csv cannot say that a label is unknown; write an .npz instead")
-    return [
-        SEPARATOR.join(name for name, present in zip(classes, row, strict=True) if present)
-        for row in labels.tolist()
-    ]
+def _unsaid(source: Source, origin: Table, out: Path) -> list[str]:
+    """Say if a table has no place for what is verified."""
+    verified = source.verified is not None and bool(source.verified.any())
+    if not verified or "verified" in map(plain, origin.sheet.header):
+        return []
+    return [f"{out}: does not say which labels are verified, as it has no column of that name"]

@@ -104,7 +104,7 @@ class ParquetSheet:
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
-        parquet = _parquet(self.file)
+        parquet = import_parquet(self.file)
         try:
             with self.file.open("rb") as stream, parquet.ParquetFile(stream) as table:
                 yield table
@@ -160,12 +160,12 @@ def _texts(column: Any) -> list[str]:
     return [text_of(value) for value in column.to_pylist()]
 
 
-def _parquet(file: Path) -> Any:
+def import_parquet(file: Path) -> Any:
+    """Import pyarrow, or say how to install it."""
     try:
         import pyarrow.parquet
     except ImportError:
         raise InputError(
-            f"{file}: reading .parquet needs pyarrow; install it with: "
-            "pip install 'balancemix[tables]'"
+            f"{file}: a .parquet needs pyarrow; install it with: pip install 'balancemix[tables]'"
         ) from None
     return pyarrow.parquet

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from balancemix.data.splits import check_split
 from balancemix.data.tables.roles import SPLIT_WORDS, Roles
-from balancemix.data.tables.separators import DEFAULT, MARKS, items_of, labels_of
+from balancemix.data.tables.separators import DEFAULT, LIST, MARKS, items_of, labels_of
 from balancemix.data.tables.sheet import Sheet
 from balancemix.errors import InputError, suggest
 
@@ -119,7 +119,10 @@ class RowReader:
             )
 
     def verified(self, classes: Sequence[str], mark: str | None) -> Tensor | None:
-        """Read which labels are verified: names of classes joined by `mark`, or `*` for all."""
+        """Read which labels are verified: names of classes joined by `mark`, or `*` for all.
+
+        A list may also have a 0 or 1 for each class, as in a column of Parquet.
+        """
         if self.verified_cells is None:
             return None
         column = {name: k for k, name in enumerate(classes)}
@@ -128,7 +131,7 @@ class RowReader:
             if cell == WHOLE_ROW:
                 marks[i] = True
                 continue
-            names = _known(cell, column) if mark is None else labels_of(cell, mark)
+            names = _known(cell, column) if mark in (None, LIST) else labels_of(cell, mark)
             for name in names:
                 if name not in column:
                     raise InputError(
@@ -144,6 +147,9 @@ def _known(cell: str, column: dict[str, int]) -> list[str]:
     """Take a cell apart by the mark that gives names of classes."""
     items = items_of(cell)
     if items is not None:
+        marks = len(items) == len(column) and not set(items) <= set(column)
+        if marks and set(items) <= {"0", "1"}:
+            return [name for name, item in zip(column, items, strict=True) if item == "1"]
         return items
     readings = (labels_of(cell, mark) for mark in MARKS)
     return next(

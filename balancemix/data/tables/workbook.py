@@ -98,7 +98,7 @@ class WorkbookSheet:
 
     @contextmanager
     def _opened(self) -> Iterator[Workbook]:
-        openpyxl = _openpyxl(self.file)
+        openpyxl = import_openpyxl(self.file)
         try:
             with self.file.open("rb") as stream, warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # about parts that openpyxl does not know
@@ -119,12 +119,12 @@ def _values(sheet: Any) -> Iterator[tuple[Any, ...]]:
     return iter(sheet.iter_rows(values_only=True))
 
 
-def _openpyxl(file: Path) -> Any:
+def import_openpyxl(file: Path) -> Any:
+    """Import openpyxl, or say how to install it."""
     try:
         import openpyxl
     except ImportError:
         raise InputError(
-            f"{file}: reading .xlsx needs openpyxl; install it with: "
-            "pip install 'balancemix[tables]'"
+            f"{file}: an .xlsx needs openpyxl; install it with: pip install 'balancemix[tables]'"
         ) from None
     return openpyxl
