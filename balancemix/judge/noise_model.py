@@ -146,9 +146,11 @@ def log_likelihood(
 
 def _moments(given: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
     """Compute mean and standard deviation of the scores of known labels, by class."""
-    known = [score[rows, k].double() for k, rows in enumerate((given >= 0).T)]
-    mean = torch.stack([s.mean() if len(s) else s.new_zeros(()) for s in known])
-    spread = torch.stack([s.std() if len(s) > 1 else s.new_ones(()) for s in known])
+    mean, spread = torch.zeros(2, given.shape[1], dtype=torch.float64)
+    for k in range(given.shape[1]):
+        known = score[given[:, k] >= 0, k].double()
+        mean[k] = known.mean() if len(known) else 0
+        spread[k] = known.std() if len(known) > 1 else 1
     return mean, spread.clamp(min=1e-6)
 
 

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from balancemix.errors import InputError
+from balancemix.judge.blocks import blocks
 from balancemix.judge.noise_model import fit_noise_model
 from balancemix.judge.ridge import Penalty, Ridge
 from balancemix.judge.stages import Stages, fingerprint
@@ -135,8 +136,10 @@ def judge(
     if sure is not None:
         doubtful = given.masked_fill(sure, -1)
     model = fit_noise_model(doubtful, score)
-    confidence = model.confidence(score)
-    posterior = model.posterior(given, confidence)
+    confidence, posterior = torch.empty_like(score), torch.empty_like(score)
+    for rows in blocks(len(given)):
+        confidence[rows] = model.confidence(score[rows])
+        posterior[rows] = model.posterior(given[rows], confidence[rows])
     if sure is not None:
         posterior = torch.where(sure & (given >= 0), target, posterior)
     if folder is not None:
