@@ -11,6 +11,7 @@ last, best   scores in percent: mAP in all and by class group, F1
 class_ap     the last AP of each class in percent, in the data's order of classes
 seconds      total: of the run, null if it was not trained in one go; epochs: of all epochs
              together; epoch: the median epoch
+checksum     of all that; the oldest lines have none
 
 A line is appended whole, by one process at a time. A process that is killed meanwhile leaves a torn
 last line, which readers ignore and the next process replaces.
@@ -19,6 +20,7 @@ last line, which readers ignore and the next process replaces.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import math
 import os
@@ -61,7 +63,8 @@ class Entry:
 
     def line(self) -> str:
         """Write the entry as a line of the file."""
-        return to_json({"version": VERSION, **dataclasses.asdict(self)}) + "\n"
+        content = {"version": VERSION, **dataclasses.asdict(self)}
+        return to_json({**content, "checksum": _checksum(content)}) + "\n"
 
 
 class Ledger:
@@ -136,10 +139,16 @@ def _finite(text: str) -> float:
     return float(text)
 
 
+def _checksum(content: dict[str, Any]) -> str:
+    return hashlib.blake2b(to_json(content).encode(), digest_size=8).hexdigest()
+
+
 def _parse(line: bytes, where: str) -> Entry:
     content = _loaded(line)
     if not isinstance(content, dict) or is_deep(content):
         raise DamagedFile(f"{where}: is not an entry of a ledger; {_REMEDY}")
+    if "checksum" in content and content.pop("checksum") != _checksum(content):
+        raise DamagedFile(f"{where}: was changed since it was written; {_REMEDY}")
     version = content.pop("version", None)
     if type(version) is int and version > VERSION:
         raise InputError(

@@ -83,7 +83,7 @@ def _numbers(arrays: Mapping[str, Any], name: str) -> Tensor:
     if name not in arrays:
         raise InputError(f"it holds no {name}")
     array = np.asarray(arrays[name])
-    if array.dtype.kind not in "fb" or not array.dtype.isnative:
+    if array.dtype.kind not in "fb" or array.dtype.itemsize > 8 or not array.dtype.isnative:
         raise InputError(f"its {name} holds no numbers")
     return torch.as_tensor(array)
 

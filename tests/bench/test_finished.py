@@ -146,6 +146,7 @@ def test_a_changed_default_is_another_run_and_a_new_setting_is_not(copy):
     entered = lines(copy)
     for line in entered:
         del line["plan"]["train"]["ema"]  # as if written before there was such a setting
+        del line["checksum"]  # or checksums
     rewrite(copy, entered)
     assert find(copy, job) is not None
     for line in entered:

@@ -3,6 +3,7 @@
 import json
 import math
 import multiprocessing
+import re
 import warnings
 from pathlib import Path
 
@@ -51,7 +52,9 @@ def path(tmp_path) -> Path:
 
 def test_a_line_is_the_schema_and_is_read_back(path):
     Ledger(path).append(ENTRY)
-    assert json.loads(path.read_text()) == SCHEMA
+    line = json.loads(path.read_text())
+    assert re.fullmatch("[0-9a-f]{16}", line.pop("checksum"))
+    assert line == SCHEMA
     assert SCHEMA["version"] == VERSION
     (entry,) = Ledger(path).entries
     assert repr(entry) == repr(ENTRY)  # NaN is not equal to itself
@@ -62,6 +65,20 @@ def test_a_file_that_does_not_exist_is_empty_and_nothing_is_written_by_reading(p
     assert not path.parent.exists()
     path.mkdir(parents=True)
     with pytest.raises(InputError, match=r"ledger\.jsonl: cannot be read"):
+        Ledger(path)
+
+
+def test_a_line_without_a_checksum_is_an_old_one(path):
+    path.parent.mkdir()
+    path.write_text(json.dumps(SCHEMA) + "\n")
+    (entry,) = Ledger(path).entries
+    assert repr(entry) == repr(ENTRY)
+
+
+def test_a_changed_score_is_noticed(path):
+    path.parent.mkdir()
+    path.write_text(ENTRY.line() + ENTRY.line().replace("53.8125", "54.8125"))
+    with pytest.raises(DamagedFile, match=r"line 2: was changed since it was written; restore"):
         Ledger(path)
 
 

@@ -128,7 +128,11 @@ def kill_midway(folder: Path, words: tuple[str, ...]) -> None:
 
 
 class Flips(Damaged):
-    """One byte of any file of a run, flipped."""
+    """One byte of any file of a run, flipped; the run is trained with these words."""
+
+    def __init__(self, name: str, group: str, chunk: int, words: tuple[str, ...] = TRAIN) -> None:
+        super().__init__(name, group, chunk)
+        self.train = ("train", "x.npz", "--out", "run", *words)
 
     def case(self, draw: Draw, number: int, folder: Path) -> Outcome:
         """Flip a byte, then ask one of the commands."""

@@ -25,7 +25,7 @@ from tests.torture.outcome import (
     difference,
 )
 from tests.torture.readers import LABEL_READERS, put
-from tests.torture.run_files import TRAIN, call, canonical, tiny_data
+from tests.torture.run_files import CHOSEN, TRAIN, call, canonical, tiny_data
 from tests.torture.same import arrays_of, bench_content, run_content
 
 EMBED = (
@@ -53,12 +53,23 @@ class Job:
     again: tuple[str, ...]  # the command that continues it
     content: Callable[[Path], Any]
 
+    @property
+    def trains(self) -> bool:
+        """Whether it is a training, which is resumed only if it has begun."""
+        return self.words[0] == "train"
+
 
 JOBS = [
     Job(
         "train",
         ("train", "../x.npz", "--out", "run", *TRAIN),
         ("train", "../x.npz", "--out", "run", "--resume", *TRAIN),
+        lambda folder: run_content(folder / "run"),
+    ),
+    Job(
+        "train auto",
+        ("train", "../x.npz", "--out", "run", *CHOSEN),
+        ("train", "../x.npz", "--out", "run", "--resume", *CHOSEN),
         lambda folder: run_content(folder / "run"),
     ),
     Job(
@@ -94,10 +105,10 @@ class Hurt:
         self.expected: dict[str, Any] = {}
         self.changes: dict[str, int] = {}
         self.root = folder
-        warm = folder / "warm"
-        warm.mkdir()
-        with contextlib.chdir(warm):  # children begin with what is imported here
-            for job in JOBS[:2]:
+        for job in JOBS[:-1]:  # children begin with what is imported here
+            warm = folder / f"warm-{job.name}"
+            warm.mkdir()
+            with contextlib.chdir(warm):
                 code, _, err = call(*job.words)
                 assert code == 0, err
 
@@ -113,7 +124,7 @@ class Hurt:
 
     def case(self, draw: Draw, number: int, folder: Path) -> Outcome:
         """Hurt one command and continue it."""
-        job = JOBS[2] if draw.chance(BENCH_SHARE) else draw.pick(JOBS[:2])
+        job = JOBS[-1] if draw.chance(BENCH_SHARE) else draw.pick(JOBS[:-1])
         self.know(job)
         place = Path(tempfile.mkdtemp(dir=folder))
         try:
@@ -125,7 +136,7 @@ class Hurt:
     def continued(self, job: Job, place: Path) -> Outcome:
         """Continue a command and compare what it comes to."""
         begun = (place / "run" / names.file_of("plan")).exists()
-        words = job.again if job.name != "train" or begun else job.words
+        words = job.again if begun or not job.trains else job.words
         ended = children.run(list(words), place)
         if ended.code != 0:
             kind = TRACEBACK if ended.code != 2 else LOST
@@ -147,7 +158,7 @@ def kill(hurt: Hurt, job: Job, draw: Draw, place: Path) -> Outcome:
         else:
             children.run(list(words), place, after=draw.below(300) / 1000)
         begun = (place / "run" / names.file_of("plan")).exists()
-        words = job.again if begun or job.name != "train" else job.words
+        words = job.again if begun or not job.trains else job.words
         if job.name == "embed" and (place / "e.npz").exists():
             break
     if job.name == "embed" and (place / "e.npz").exists():

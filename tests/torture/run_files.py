@@ -47,10 +47,13 @@ def tiny_data(path: Path, seed: int = 0) -> None:
     )
 
 
-TRAIN = (
+ANY = (
     "--noise", "flip:0.2", "--epochs", "3", "--batch-size", "16", "--device", "cpu",
-    "--workers", "0",    "--set", "model.hidden=8", "--set", "method.warmup=1",
+    "--workers", "0", "--set", "model.hidden=8",
 )  # fmt: skip
+TRAIN = (*ANY, "--set", "method.warmup=1")
+JUDGED = (*ANY, "--method", "second-opinion")
+CHOSEN = (*ANY, "--method", "auto")
 
 
 def call(*words: str | Path) -> tuple[int, str, str]:
@@ -64,11 +67,11 @@ def call(*words: str | Path) -> tuple[int, str, str]:
     return code, out.getvalue(), err.getvalue()
 
 
-def make_run(folder: Path) -> Path:
+def make_run(folder: Path, words: tuple[str, ...]) -> Path:
     """Train a tiny run in a folder, and audit it."""
     tiny_data(folder / "x.npz")
     run = folder / "run"
-    code, _, err = call("train", folder / "x.npz", "--out", run, *TRAIN)
+    code, _, err = call("train", folder / "x.npz", "--out", run, *words)
     assert code == 0, err
     assert call("audit", run)[0] == 0
     return run
@@ -121,7 +124,11 @@ READS: dict[str, Callable[[Run], Any]] = {
     "model": lambda run: canonical(run.load_model()),
     "checkpoint": lambda run: canonical(run.read_checkpoint()),
     "data": rows,
+    "judge": lambda run: canonical(None if run.opinion is None else vars(run.opinion)),
+    "auto": lambda run: canonical(None if run.choice is None else vars(run.choice)),
 }
+# How the run is trained that has the file, if not by `TRAIN`.
+TRAINED = {"judge": JUDGED, "auto": CHOSEN}
 
 
 class RunFile:
@@ -131,12 +138,13 @@ class RunFile:
 
     def __init__(self, meaning: str) -> None:
         self.file, self.answers = names.file_of(meaning), READS[meaning]
+        self.train = [TRAINED[meaning]] if meaning in TRAINED else []
         self.name = f"run: {self.file}"
         self.modules: tuple[str, ...] = ("balancemix.run",)
 
     def prepare(self, folder: Path) -> None:
         """Put a whole run into the folder."""
-        shutil.copytree(whole_run(), folder, dirs_exist_ok=True)
+        shutil.copytree(whole_run(*self.train), folder, dirs_exist_ok=True)
         self.whole = (folder / self.file).read_bytes()
         with listening():
             self.before = self.answers(Run.open(folder))
@@ -186,10 +194,10 @@ class RunFile:
 
 
 @functools.cache
-def whole_run() -> Path:
+def whole_run(words: tuple[str, ...] = TRAIN) -> Path:
     """Train the run that all cases of this process begin with."""
     folder = Path(tempfile.mkdtemp(dir=names.scratch(), prefix="run-"))
-    return make_run(folder)
+    return make_run(folder, words)
 
 
 RUN_READERS = [RunFile(meaning) for meaning in READS]

@@ -32,12 +32,12 @@ def run_content(run: Path) -> dict[str, Any]:
     """Read all that a finished run came to."""
     files = {meaning: run / names.file_of(meaning) for meaning in FILES}
     content: dict[str, Any] = {"model": files["model"].read_bytes()}
-    for meaning in ("metrics", "per_class", "plan", "noise"):
+    for meaning in ("metrics", "per_class", "plan", "noise", "auto"):
         if files[meaning].exists():
             content[meaning] = repr(without_times(json.loads(files[meaning].read_bytes())))
     lines = files["log"].read_text(encoding="utf-8").splitlines()
     content["log"] = repr([without_times(json.loads(line)) for line in lines])
-    for meaning in ("table", "truth"):
+    for meaning in ("table", "truth", "judge"):
         if files[meaning].exists():
             content[meaning] = canonical(arrays_of(files[meaning]))
     return content

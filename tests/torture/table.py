@@ -6,10 +6,11 @@ from tests.torture import noises, pictures, seeds, settings, stored
 from tests.torture.changed import ChangedFeatures, ChangedImages
 from tests.torture.commands import Commands
 from tests.torture.damage import Flips
+from tests.torture.kept import KEPT
 from tests.torture.kills import HURT
 from tests.torture.people import FindingsFile
 from tests.torture.readers import LABEL_READERS, Reader
-from tests.torture.run_files import RUN_READERS
+from tests.torture.run_files import CHOSEN, JUDGED, RUN_READERS
 
 # What reads plans, in whatever form they come: their readers share one count of branches.
 PLANS = ("balancemix.plan.plan", "balancemix.plan.settings", "balancemix.bench.plan")
@@ -78,6 +79,9 @@ READERS: list[Any] = [
 
 DAMAGED = [
     Flips("flips", "flips", 50),
+    Flips("flips: second opinion", "flips", 50, JUDGED),
+    Flips("flips: auto", "flips", 50, CHOSEN),
+    *KEPT,
     ChangedFeatures("changed features", "changed data", 20),
     ChangedImages("changed images", "changed data", 5),
 ]

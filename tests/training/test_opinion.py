@@ -127,6 +127,7 @@ DAMAGE = {
     "text": lambda array: np.full(array.shape, "x"),
     "complex": lambda array: np.full(array.shape, 1j),
     "big-endian": lambda array: np.asarray(array).astype(">f4"),
+    "long": lambda array: np.asarray(array).astype(np.longdouble),
     "a row short": lambda array: array[:-1] if array.ndim else np.zeros(2),
     "nan": lambda array: np.full(array.shape, np.nan, np.float16),
 }
