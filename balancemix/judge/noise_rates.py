@@ -54,6 +54,7 @@ def estimate_noise_rates(
     confidence: Tensor,
     selected: Tensor | None = None,
     *,
+    verified: Tensor | None = None,
     one_sided: Side | None = None,
     min_labels: int = 50,
 ) -> NoiseRates:
@@ -63,6 +64,7 @@ def estimate_noise_rates(
     `one_sided` names the given labels known to be right: "positives" where labels are only
     missing, "negatives" where they are only superfluous. A class with fewer than `min_labels`
     selected labels on a side is not judged; nor is one whose labels would be no better than chance.
+    Unknown labels (−1) are left out. `verified` labels count as right, and not as noisy ones.
 
     >>> generator = torch.Generator().manual_seed(0)
     >>> rows = torch.rand(9000, 1, generator=generator)  # of many classes, and of few
@@ -74,13 +76,18 @@ def estimate_noise_rates(
     """
     _check(given, confidence, selected)
     positive, confidence = given > 0, confidence.detach().double()
+    known = doubtful = (given >= 0) if given.dtype.is_signed else torch.ones_like(positive)
+    if verified is not None:
+        doubtful = known & ~verified
     if selected is None:
-        selected = pick(positive, label_loss(positive, confidence)) > 0.5
+        noisy = torch.where(doubtful, positive.to(torch.int8), -1)
+        selected = pick(noisy, label_loss(positive, confidence)) > 0.5
     selected = selected > 0
     if one_sided is not None:
         selected = selected | (positive if one_sided == "positives" else ~positive)
-    rho0, rho1, solved = bilinear_rates(positive, selected, one_sided)
-    other0, other1 = dual_t_rates(positive, confidence)
+    selected = (selected | (known & ~doubtful)) & known
+    rho0, rho1, solved = bilinear_rates(positive, selected, one_sided, known, doubtful)
+    other0, other1 = dual_t_rates(positive, confidence, doubtful)
     other0, other1 = _force(other0, other1, one_sided)
     enough = ((selected & positive).sum(0) >= min_labels) & (
         (selected & ~positive).sum(0) >= min_labels
@@ -100,12 +107,14 @@ def estimate_noise_rates(
 def scaled_losses(given: Tensor, confidence: Tensor) -> Tensor:
     """Compute N×K losses scaled to [0, 1] within each class and given side, to be averaged.
 
+    The loss of an unknown label (−1) is 0.
+
     >>> scaled_losses(torch.ones(3, 1), torch.tensor([[0.9], [0.5], [0.1]]))[:, 0]
     tensor([0.0000, 0.2675, 1.0000])
     """
-    losses, positive = label_loss(given, confidence), given > 0
+    losses = label_loss(given, confidence)
     result = torch.zeros_like(losses)
-    for side in (positive, ~positive):
+    for side in (given > 0, given == 0):
         least = losses.masked_fill(~side, torch.inf).amin(0)
         range_ = losses.masked_fill(~side, -torch.inf).amax(0) - least
         result = torch.where(side, (losses - least) / range_.clamp(min=1e-30), result)
@@ -118,21 +127,35 @@ def pick(given: Tensor, losses: Tensor) -> Tensor:
 
 
 def bilinear_rates(
-    positive: Tensor, selected: Tensor, one_sided: Side | None = None
+    positive: Tensor,
+    selected: Tensor,
+    one_sided: Side | None = None,
+    known: Tensor | None = None,
+    doubtful: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Solve for ρ0 and ρ1 of each class by every other class, and mark classes with a solution.
 
-    Both matrices are N×K and boolean. Below, i is the row and k the column of K×K matrices.
+    All matrices are N×K and boolean. `known` marks the labels that count, `doubtful` those of them
+    that may be wrong, from which the rates of their class are estimated; by default all. Below, i
+    is the row and k the column of K×K matrices.
     """
-    n, classes = positive.shape
+    classes = positive.shape[1]
     given, right, absent = positive.double(), selected & positive, selected & ~positive
-    q1 = right.double().T @ given / right.sum(0)[:, None]  # Pr(given k | true i)
-    q0 = absent.double().T @ given / absent.sum(0)[:, None]  # Pr(given k | not true i)
-    mean = given.mean(0)
+    counts = (torch.ones_like(positive) if known is None else known).double()
+    noisy = counts if doubtful is None else doubtful.double()
+
+    def share(rows: Tensor, labels: Tensor) -> Tensor:
+        """Compute the share of `labels` k in the `rows` that have i, of those where k is known."""
+        return rows.T @ labels / (rows.T @ counts)
+
+    q1 = share(right.double(), given)  # Pr(given k | true i)
+    q0 = share(absent.double(), given)  # Pr(given k | not true i)
+    both = noisy.T @ counts  # rows in which label i may be wrong, and label k is known
+    first, mean = (noisy * given).T @ counts / both, noisy.T @ given / both  # of i, and of k
     prior = (mean - q0) / (q1 - q0)  # of true i, as class k sees it
     c11, c10, c01, c00 = q1 * prior, (1 - q1) * prior, q0 * (1 - prior), (1 - q0) * (1 - prior)
-    p11 = given.T @ given / n
-    p10, p01 = mean[:, None] - p11, mean - p11
+    p11 = (noisy * given).T @ given / both
+    p10, p01 = first - p11, mean - p11
     p00 = 1 - p11 - p10 - p01
     determinant = c00 * c11 - c01 * c10
     by0, by1 = c11 * p10 - c10 * p11, c00 * p01 - c01 * p00
@@ -154,21 +177,25 @@ def bilinear_rates(
     return rho0.gather(1, best)[:, 0], rho1.gather(1, best)[:, 0], allowed.any(1)
 
 
-def dual_t_rates(positive: Tensor, confidence: Tensor) -> tuple[Tensor, Tensor]:
+def dual_t_rates(
+    positive: Tensor, confidence: Tensor, doubtful: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Estimate ρ0 and ρ1 of each class by Dual-T (Yao et al., NeurIPS 2020).
 
     The most confident row of each side shows how the truth is predicted, the table of predicted and
-    given labels how predictions are annotated; their product maps the truth to given labels.
+    given labels how predictions are annotated; their product maps the truth to given labels. Only
+    `doubtful` labels are in that table; by default all.
 
     >>> confidence = torch.tensor([[0.9], [0.8], [0.6], [0.2]])
     >>> rho0, rho1 = dual_t_rates(torch.tensor([[1], [1], [0], [0]]) > 0, confidence)
     >>> round(float(rho0), 3), round(float(rho1), 3)
     (0.133, 0.4)
     """
-    guess = confidence > 0.5
+    counted = torch.ones_like(positive) if doubtful is None else doubtful
+    guess, other = (confidence > 0.5) & counted, (confidence <= 0.5) & counted
     # Departure: a side that is never predicted is assumed to be annotated correctly.
     if_present = torch.where(guess.any(0), (guess & positive).sum(0) / guess.sum(0), 1.0)
-    if_absent = torch.where((~guess).any(0), (~guess & positive).sum(0) / (~guess).sum(0), 0.0)
+    if_absent = torch.where(other.any(0), (other & positive).sum(0) / other.sum(0), 0.0)
     low, high = confidence.amin(0), confidence.amax(0)
     given_of_absent = (1 - low) * if_absent + low * if_present
     given_of_present = (1 - high) * if_absent + high * if_present

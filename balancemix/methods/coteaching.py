@@ -19,6 +19,9 @@ their masks in turn). The loss is the sum over the peers. `train.clip` applies t
 together: a large one scales down the other. With several processes the means are over each
 process's part of the batch.
 
+The loss of a row is over its labels that may be wrong: known ones that are not verified. A row
+without any is never dropped. Verified labels of a dropped row are trained on all the same, unmixed.
+
 Departure: the original drops a share of each batch that grows to the known noise rate; the paper
 uses mixtures instead, which need no rate. Departure: where a set is smaller than two batches its
 peer trains on all rows; the log counts these as `sets_too_small`.
@@ -38,7 +41,7 @@ from balancemix.labels.mixtures import Fit, fit_losses, guard_counts, label_loss
 from balancemix.labels.table import LabelMatrix, Status
 from balancemix.methods.base import Batch, Method, Request, warm_epochs
 from balancemix.methods.checks import require
-from balancemix.methods.mixing import draw_lambda, mix
+from balancemix.methods.mixing import by_weight, draw_lambda, mix
 from balancemix.methods.sampling import Batches
 from balancemix.processes import Shard
 
@@ -136,20 +139,25 @@ class CoTeaching(Method):
         self.members(model)  # refuses a single model
         x, index = batch.x, batch.index.cpu()
         target, _ = self.table.rows(index, x.device)
-        kept, inputs, targets = self.sets[:, index], [], []
+        known, verified = self.table.given[index] >= 0, self.table.verified(index)
+        kept, inputs, labels = self.sets[:, index], [], []
         shard = None if batch.shard.world == 1 else batch.shard
         for in_set in kept:
             partner = partners(in_set, self.generator, shard)
             lam = draw_lambda(self.alpha, self.generator)
             inputs.append(mix(x, x[partner], lam))
-            targets.append(mix(target, target[partner], lam))
+            weight = ((known & in_set[:, None]) | verified).to(target)
+            both = (mix(each, each[partner], lam) for each in (weight * target, weight))
+            labels.append(by_weight(*both))
         logits = model(*inputs)
         if logits.ndim != 3:
             raise ValueError("co-teaching trains two models: call model.train() first")
-        values = self.criterion(logits, torch.stack(targets))  # (2, B, K)
-        share = len(x) / kept.sum(1).clamp(min=1)  # turns the batch mean into a set mean
-        weight = (kept * share[:, None]).to(values)[..., None]
-        return self.reduce(weight[0] * values[0]) + self.reduce(weight[1] * values[1])
+        targets, weights = (torch.stack(each) for each in zip(*labels, strict=True))
+        values = self.criterion(logits, targets)  # (2, B, K)
+        used = (kept | verified.any(1)).sum(1)
+        share = len(x) / used.clamp(min=1)  # turns the batch mean into a set mean
+        a, b = weights * share.to(values)[:, None, None] * values
+        return self.reduce(a) + self.reduce(b)
 
     def end_epoch(self, *confidence: Tensor) -> dict[str, float]:
         """Update each peer's set by the other's losses; log the share of rows kept."""
@@ -157,12 +165,20 @@ class CoTeaching(Method):
             return super().end_epoch()
         table, (rows, classes) = self.table, self.table.shape
         by_peer = self.checked(confidence, 2)[:2]
-        losses = torch.stack([label_loss(table.given, each).mean(1) for each in by_peer], 1)  # N×2
-        ones = torch.ones_like(losses)
+        doubtful = table.doubtful() >= 0
+        count = doubtful.sum(1, keepdim=True)
+        each_loss = [label_loss(table.given, each) * doubtful for each in by_peer]
+        losses = torch.stack([each.sum(1) for each in each_loss], 1) / count.clamp(min=1)  # N×2
+        judged = (count > 0).expand(losses.shape)
+        rows_of = torch.where(judged, 1, -1)
         mixtures = fit_losses(
-            ones, losses, fit=self.mixture, min_labels=self.min_labels, separation=self.separation
+            rows_of,
+            losses,
+            fit=self.mixture,
+            min_labels=self.min_labels,
+            separation=self.separation,
         )
-        clean = mixtures.posterior(ones, losses)
+        clean = mixtures.posterior(torch.ones_like(losses), losses).masked_fill(~judged, 1.0)
         sets = (clean > 0.5).T.flip(0)  # each trains on what the other finds clean
         small = sets.sum(1) < 2 * self.size
         sets = sets | small[:, None]

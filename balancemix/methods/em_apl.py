@@ -14,6 +14,9 @@ Mixup, which mixes the losses of the two rows; for BCE that equals mixing the la
 Cost: that of BCE and, after the warm-up, a forward pass over the data each epoch.
 BCE where strength = alpha = 0.
 
+Labels given as 0 and as −1 are both unknown here; in the blend's BCE a 0 is a negative, and −1 has
+no weight. A verified absent label is known: its loss is −log(1 − p), and it is no pseudo-negative.
+
 In the table unknowns are IGNORED and pseudo-negatives ABSENT with target s; b is not in the table.
 Departure: the authors take the logarithm of p + 1e-5, here it is exact; no early stopping.
 """
@@ -82,18 +85,22 @@ class EMAPL(Method):
     def batch_loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Weight both sides of each label, and its entropy, by what is known of the mixed rows."""
         target, weight = self.table.rows(batch.index, batch.x.device)
-        status = self.table.status[batch.index.cpu()].to(batch.x.device)
-        given, unknown = (status == Status.CLEAN).to(target), 1 - weight
+        index = batch.index.cpu()
+        status, labels = (
+            matrix[index].to(batch.x.device) for matrix in (self.table.status, self.table.given)
+        )
+        given, not_given = (labels > 0).to(target), (labels == 0).to(target)
+        unknown = 1 - weight
         weight = torch.where(status == Status.ABSENT, self.pseudo, weight)
         # Each loss is linear in these, so mixing them mixes the losses.
-        known = torch.stack([given, weight * target, weight * (1 - target), unknown], 1)
+        known = torch.stack([given, not_given, weight * target, weight * (1 - target), unknown], 1)
         x, known = self.mixed(batch, batch.x, known)
-        given, positive, negative, unknown = known.unbind(1)
+        given, not_given, positive, negative, unknown = known.unbind(1)
         logits = model(x)
         present, absent = losses.sides(logits)
         em_apl = positive * present + negative * absent
         em_apl = em_apl - self.entropy * unknown * losses.entropy(logits)
-        bce = losses.combine(given, present, absent)
+        bce = given * present + not_given * absent
         return self.reduce(torch.lerp(bce, em_apl, self.strength))
 
     def end_epoch(self, *confidence: Tensor) -> dict[str, float]:
@@ -103,7 +110,7 @@ class EMAPL(Method):
         if self.request().passes:
             plain = self.checked(confidence)[0]
             each = self.share / (self.epochs - self.warm)
-            count = (each * (table.given == 0).sum(0)).long()
+            count = (each * ((table.given <= 0) & ~table.verified()).sum(0)).long()
             chosen = least_confident(plain, unknown, count)
             soft = torch.where(chosen, plain, table.rows(slice(None))[0])
             table.write(slice(None), table.status.masked_fill(chosen, Status.ABSENT))

@@ -12,6 +12,10 @@ modified at the end whatever the number of epochs, as in BalanceMix's comparison
 for 50). `alpha` of Mixup; a mixed label is unobserved where it is unobserved in both rows.
 Cost: that of BCE. BCE where delta = 0 and alpha = 0.
 
+"Unobserved" is the paper's word for a given 0. An unknown label (−1) has no loss, so it is never
+among the largest; nor is a verified one. B·K then counts the labels that may be wrong. A label
+mixed with an unknown one is unobserved where it is unobserved in the row that has it.
+
 Each process selects the k largest of its own part of a batch.
 """
 
@@ -69,26 +73,48 @@ class LLR(Method):
         return self.epoch * self.step
 
     def criterion(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Compute BCE without the large losses, which stay in the mean as zeros."""
+        """Compute BCE, with the large losses modified."""
         values = losses.bce(logits, target)
-        return values.masked_fill(self.large(values, target), 0.0)
+        return self.modified(logits, values, self.large(values, target, torch.ones_like(target)))
 
-    def large(self, values: Tensor, target: Tensor) -> Tensor:
-        """Mark this batch's labels to modify."""
+    def modified(self, logits: Tensor, values: Tensor, large: Tensor) -> Tensor:
+        """Set large losses to 0; they stay in the mean."""
+        return values.masked_fill(large, 0.0)
+
+    def large(self, values: Tensor, target: Tensor, doubtful: Tensor) -> Tensor:
+        """Mark this batch's labels to modify, among the `doubtful` ones."""
+        doubtful = doubtful > 0
         # A product such as 1000 · 0.003 may come out just above the integer.
-        count = math.ceil(values.numel() * self.rate - 1e-9)
-        return largest(values.detach(), target == 0, count)
+        count = math.ceil(int(doubtful.sum()) * self.rate - 1e-9)
+        return largest(values.detach(), (target == 0) & doubtful, count)
+
+    def batch_loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Modify large losses of the mixed batch, but for unknown and verified labels."""
+        target, weight = self.table.rows(batch.index, batch.x.device)
+        x, labels, verified = self.mixed_labels(batch, target, weight)
+        logits = model(x)
+        values, doubtful = losses.bce(logits, labels.target), labels.weight
+        if verified is not None:  # a label that is verified present in a row is observed
+            doubtful = doubtful.masked_fill(verified.weight * verified.target > 0, 0.0)
+        large = self.large(values, labels.target, doubtful)
+        self.remember(batch, values, large)
+        values = labels.weight * self.modified(logits, values, large)
+        if verified is not None:
+            values = values + verified.weight * losses.bce(logits, verified.target)
+        return self.reduce(values)
+
+    def remember(self, batch: Batch, values: Tensor, large: Tensor) -> None:
+        """Note which labels were modified, if that is to last."""
 
 
 @dataclass(kw_only=True)
 class LLCt(LLR):
     """Make labels of large loss positive, in this step only."""
 
-    def criterion(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Compute BCE, with a positive target where the loss is large."""
-        values = losses.bce(logits, target)
-        present = losses.bce(logits, torch.ones_like(target))
-        return torch.where(self.large(values, target), present, values)
+    def modified(self, logits: Tensor, values: Tensor, large: Tensor) -> Tensor:
+        """Use the loss of a present label where the loss is large."""
+        present = losses.bce(logits, torch.ones_like(logits))
+        return torch.where(large, present, values)
 
 
 @dataclass(kw_only=True)
@@ -115,19 +141,12 @@ class LLCp(LLCt):
         """The same share in every epoch but the first, since corrections add up."""
         return self.step if self.epoch else 0.0
 
-    def batch_loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Correct large losses of the mixed batch, and remember their rows and classes."""
-        target, weight = self.table.rows(batch.index, batch.x.device)
-        x, target = self.mixed(batch, batch.x, target)
-        logits = model(x)
-        values = losses.bce(logits, target)
-        large = self.large(values, target)
+    def remember(self, batch: Batch, values: Tensor, large: Tensor) -> None:
+        """Remember the rows and classes of the labels above the k-th."""
         least = values.detach().where(large, torch.inf).amin()
         place, label = (large & (values > least)).nonzero().cpu().T
         # A new list: a checkpoint may hold the old one.
         self.corrected = [*self.corrected, torch.stack([batch.index.cpu()[place], label])]
-        present = losses.bce(logits, torch.ones_like(target))
-        return self.reduce(weight * torch.where(large, present, values))
 
     def end_epoch(self, *confidence: Tensor) -> dict[str, float]:
         """Write this epoch's corrections into the table."""
@@ -135,7 +154,8 @@ class LLCp(LLCt):
         corrected = torch.zeros(table.shape, dtype=torch.uint8)
         for rows, label in self.corrected:
             corrected[rows, label] = 1
-        missing = processes.all_reduce(corrected) > 0
+        # Not where the label was the other row's, and this row's is unknown.
+        missing = (processes.all_reduce(corrected) > 0) & (table.given == 0)
         table.write(slice(None), table.status.masked_fill(missing, Status.PRESENT))
         self.corrected = []
         return super().end_epoch() | {"flipped": table.shares()["flipped"]}

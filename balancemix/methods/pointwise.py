@@ -16,6 +16,10 @@ a blend of both. `warmup` of SPLC: epochs without correction. Cost: that of BCE.
 BCE, with alpha = 0: focal at gamma = 0; ASL at both gammas and clip = 0; Hill at strength = 0,
 since no setting makes its absent side a weighted BCE; SPLC at tau = 1 and margin = gamma = 0.
 
+An unknown label has no loss. A verified absent one is no missing label: Hill gives it BCE's loss,
+−log(1 − p), and SPLC never corrects it. Focal and ASL weigh labels by how hard they are, verified
+or not.
+
 Departure: SPLC takes each side of a soft target (Mixup's) by its share; the published code expects
 hard targets.
 """
@@ -90,6 +94,12 @@ class Hill(Method):
         hill = losses.hill(logits, target, self.gamma, self.margin, self.bound)
         return torch.lerp(losses.bce(logits, target).to(hill.dtype), hill, self.strength)
 
+    def criterion_of_verified(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Compute Hill's loss of present labels, and BCE's of absent ones."""
+        absent = losses.sides(logits)[1]
+        present = self.criterion(logits, torch.ones_like(target))
+        return losses.combine(target, present, absent)
+
 
 @dataclass(kw_only=True)
 class SPLC(Method):
@@ -110,3 +120,7 @@ class SPLC(Method):
         """Compute the focal loss of the labels, corrected after the warm-up."""
         tau = self.tau if self.epoch >= self.warmup else 1.0
         return losses.splc(logits, target, tau, self.margin, self.gamma)
+
+    def criterion_of_verified(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Compute the focal loss of labels that need no correction."""
+        return losses.splc(logits, target, 1.0, self.margin, self.gamma)

@@ -107,9 +107,9 @@ class SecondOpinion(Method):
         if opinion is not None and self._judged:
             self._adopt(opinion)
         if self.form in ("auto", "mean") and ridge is not None:
-            target, _ = self.table.rows(slice(None))
-            penalty = self._fixed_penalty or ridge.choose(target).best
-            self.machine = ridge.solve(target, penalty)
+            target, weight = self.table.rows(slice(None))
+            penalty = self._fixed_penalty or ridge.choose(target, weight > 0).best
+            self.machine = ridge.solve(target, penalty, weight > 0)
         return self
 
     def _adopt(self, opinion: Opinion) -> None:
@@ -121,7 +121,8 @@ class SecondOpinion(Method):
         target = opinion.targets(given, self.share, modelled=self.modelled).half()
         there = target > 0.5
         changed = torch.where(there, Status.PRESENT, Status.ABSENT)
-        status = torch.where(there == (given > 0), Status.CLEAN, changed)
+        unchanged = (there == (given > 0)) & (given >= 0)
+        status = torch.where(unchanged, Status.CLEAN, changed)
         clean = torch.where(given > 0, opinion.posterior, 1 - opinion.posterior)
         self.table.write(slice(None), status, clean)
         self.table.soft = target

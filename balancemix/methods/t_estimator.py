@@ -13,6 +13,9 @@ epochs before the estimate; None is a fifth, at least one), `one_sided` and `min
 `estimate_noise_rates`). The label table shows which labels the estimate uses; the weights w change
 in each step and are not in the table.
 
+Unknown labels take no part in the estimate, and have no weight. Verified ones are among those that
+are assumed right, but are not counted as noisy, and their weight is 1.
+
 Cost: that of BCE, and a forward pass over the data in each of the warm-up's last five epochs. BCE
 with `reweight` off and `alpha` 0.
 
@@ -88,14 +91,22 @@ class TEstimator(Method):
             return super().batch_loss(model, batch)
         x = batch.x
         target, _ = self.table.rows(batch.index, x.device)
+        index = batch.index.cpu()
+        known = (self.table.given[index] >= 0).to(target)
+        verified = self.table.verified(index).to(x.device)
         partner = batch.shard.permutation(self.generator)
         lam = draw_lambda(self.alpha, self.generator)
         logits = model(mix(x, x[partner], lam))
         confidence = logits.detach().float().sigmoid()
         rates = self.rates.rho0.to(confidence), self.rates.rho1.to(confidence)
         first, second = (
-            importance(labels, confidence, *rates) * self.criterion(logits, labels)
-            for labels in (target, target[partner])
+            counts
+            * importance(labels, confidence, *rates).masked_fill(sure, 1.0)
+            * self.criterion(logits, labels)
+            for labels, counts, sure in (
+                (target, known, verified),
+                (target[partner], known[partner], verified[partner]),
+            )
         )
         return self.reduce(mix(first, second, lam))
 
@@ -107,7 +118,8 @@ class TEstimator(Method):
         losses = self.losses + scaled_losses(given, plain)
         facts: dict[str, float] = {}
         if self.epoch + 1 == self.warm:
-            facts = self._estimate(plain, pick(given, losses / min(self.warm, _AVERAGED)))
+            averaged = losses / min(self.warm, _AVERAGED)
+            facts = self._estimate(plain, pick(self.table.doubtful(), averaged))
         self.losses = losses
         return super().end_epoch() | facts
 
@@ -118,7 +130,12 @@ class TEstimator(Method):
             clean = clean.masked_fill(given == (self.one_sided == "positives"), 1.0)
         selected = clean > 0.5
         rates = estimate_noise_rates(
-            given, confidence, selected, one_sided=self.one_sided, min_labels=self.min_labels
+            given,
+            confidence,
+            selected,
+            verified=self.table.verified(),
+            one_sided=self.one_sided,
+            min_labels=self.min_labels,
         )
         status = torch.where(selected, Status.CLEAN, Status.AMBIGUOUS)
         self.table.write(slice(None), status, clean)
