@@ -72,8 +72,6 @@ BENCHES = {
     "judge-deepfashion": Bench("judge-deepfashion"),
     "pixels-judge": Bench("pixels-judge"),
     "unknown": Bench("unknown"),
-    "verified-lite0": Bench("verified-lite0"),
-    "verified-captions": Bench("verified-captions"),
 }
 JUDGE = [name for name in BENCHES if name.startswith("judge-")]
 
