@@ -28,6 +28,7 @@ from balancemix.data.formats.npz_labels import (
     meaning_of_minus_one,
     read_labels,
     read_verified,
+    recognised_labels,
     text_of,
 )
 from balancemix.data.source import ReadOptions, Source, check_text
@@ -101,6 +102,7 @@ def read(path: Path, options: ReadOptions) -> Source:
         features=torch.from_numpy(features),
         stored=_views(path, arrays, features),
         origin=path,
+        recognised=recognised_labels(path, arrays, minus_one),
     )
 
 

@@ -25,14 +25,20 @@ def test_what_minus_one_means_is_said_by_the_file_or_the_reader(tmp_path):
     }
     for word, expected in by_word.items():
         option = ReadOptions(minus_one=word)
-        assert read(saved(tmp_path, labels=labels), option).given.tolist() == expected
+        source = read(saved(tmp_path, labels=labels), option)
+        assert source.given.tolist() == expected
+        assert source.recognised[1:] == [f"−1 is {word} (--minus-one)"]
         file = saved(tmp_path, labels=labels, minus_one=np.array(word))
         assert read(file).given.tolist() == read(file, option).given.tolist() == expected
+        assert read(file).recognised[1:] == [f"−1 is {word} (as the file says in minus_one)"]
         other = ReadOptions(minus_one=next(each for each in by_word if each != word))
         with pytest.raises(InputError, match=f"says that −1 is {word}; leave the option out"):
             read(file, other)
     whole = changed("labels", (0, 1), float("nan"))["labels"]
-    assert read(saved(tmp_path, labels=whole)).given.tolist()[0] == [1, -1]
+    source = read(saved(tmp_path, labels=whole))
+    assert source.given.tolist()[0] == [1, -1]
+    assert "NaN is unknown" in source.recognised[1]
+    assert len(read(saved(tmp_path)).recognised) == 1
     truth = changed("truth", (0, 1), float("nan"))
     assert read(saved(tmp_path, **truth)).truth.tolist()[0] == [1, -1]
 
