@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--classes", type=int, default=500)
     arguments = parser.parse_args()
-    most = 0
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
     with tempfile.TemporaryDirectory() as folder:
         for write in (write_joined, write_columns):  # the smaller first: a peak is that of all
             file = Path(folder) / f"{write.__name__.removeprefix('write_')}.csv"
@@ -64,9 +64,13 @@ def main() -> None:
             call = [sys.executable, "-m", "balancemix", "stats", str(file), "--json"]
             subprocess.run(call, check=True, stdout=subprocess.DEVNULL)
             seconds = time.perf_counter() - start
-            most = max(most, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
-            size = file.stat().st_size / 1e9
-            print(f"{file.stem}: {size:.2f} GB, {seconds:.0f} s, at most {most / 1e6:.2f} GB")
+            before, used = used, resource.getrusage(resource.RUSAGE_CHILDREN)
+            busy = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
+            size, most = file.stat().st_size / 1e9, used.ru_maxrss / 1e6
+            print(
+                f"{file.stem}: {size:.2f} GB, {seconds:.0f} s ({busy:.0f} s of processor time), "
+                f"at most {most:.2f} GB"
+            )
             file.unlink()
 
 

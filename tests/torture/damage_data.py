@@ -29,6 +29,16 @@ def damage_text(between: str) -> Callable[[Files, Draw], Files]:
     return damage
 
 
+def damage_table(files: Files, draw: Draw) -> Files:
+    """Damage a table, which may be in another encoding; now and then not at all."""
+    content = files["labels.csv"]
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return files | {"labels.csv": mutate_bytes(content, draw)}
+    if draw.chance(0.2):
+        return files
+    return files | {"labels.csv": mutate_text(content, draw, draw.pick(",;|\t"))}
+
+
 def damage_coco(trees: dict[str, Any], draw: Draw) -> Files:
     """Damage one JSON file as a tree or as bytes; the other now and then in the same way."""
     name = draw.pick(sorted(trees))

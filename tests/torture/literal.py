@@ -27,42 +27,6 @@ def text_of(file: Path) -> str:
     return text[1:] if text.startswith("\ufeff") else text
 
 
-def parse_csv(text: str) -> list[list[str]]:
-    """Take CSV apart character by character (RFC 4180); CR, LF and CR LF each end a record."""
-    records: list[list[str]] = []
-    cells: list[str] = []
-    cell, quoted, closed, i = "", False, False, 0
-    while i < len(text):
-        mark = text[i]
-        if quoted:
-            if mark == '"' and text[i + 1 : i + 2] == '"':
-                cell += '"'
-                i += 1
-            elif mark == '"':
-                quoted, closed = False, True
-            else:
-                cell += mark
-        elif mark == '"' and not cell and not closed:
-            quoted = True
-        elif mark in ",\r\n":
-            cells.append(cell)
-            cell, closed = "", False
-            if mark != ",":
-                records.append(cells)
-                cells = []
-                i += text[i : i + 2] == "\r\n"
-        elif closed:
-            raise RefusedError("text behind a closing quote")
-        else:
-            cell += mark
-        i += 1
-    if quoted:
-        raise RefusedError("a quote that is never closed")
-    if cell or cells or closed:
-        records.append([*cells, cell])
-    return records
-
-
 def check_classes(classes: list[str]) -> None:
     """Two classes at least, each once, of text that a file can hold."""
     if len(classes) < 2 or len(set(classes)) < len(classes):
@@ -76,52 +40,8 @@ def is_text(name: str, surrogates: str = "") -> bool:
     return not any(c == "\0" or ("\ud800" <= c <= "\udfff" and c not in surrogates) for c in name)
 
 
-def read_csv(folder: Path) -> Answer:
-    """Read labels.csv and, if there is one, classes.txt."""
-    records = parse_csv(text_of(folder / "labels.csv"))
-    header = [cell.strip() for cell in records[0]] if records else []
-    if header.count("image") != 1 or header.count("labels") != 1:
-        raise RefusedError("no column image or labels")
-    if header.count("split") > 1:
-        raise RefusedError("two columns split")
-    rows: dict[str, Any] = {}
-    places = set()
-    for cells in records[1:]:
-        if not "".join(cells).strip():
-            continue
-        if len(cells) != len(header):
-            raise RefusedError("too few or too many cells")
-        values = dict(zip(header, map(str.strip, cells), strict=True))
-        name = values["image"]
-        split = values.get("split")
-        if split is not None and split not in SPLITS:
-            raise RefusedError("unknown split")
-        if "\n" in values["labels"] or "\r" in values["labels"]:
-            raise RefusedError("a line break among labels")
-        labels = frozenset(part.strip() for part in values["labels"].split("|")) - {""}
-        place = next((p for p in (folder / name, folder / "images" / name) if _is_file(p)), None)
-        if place is None or not name:
-            raise RefusedError("no such image")
-        if os.path.normpath(place) in places:
-            raise RefusedError("an image twice")
-        places.add(os.path.normpath(place))
-        rows[name] = (split, labels, frozenset(), str(place))
-    if not rows:
-        raise RefusedError("no rows")
-    used = {label for row in rows.values() for label in row[1]}
-    classes = sorted(used)
-    if (folder / "classes.txt").exists():
-        lines = text_of(folder / "classes.txt").replace("\r\n", "\n").replace("\r", "\n")
-        classes = [line.strip() for line in lines.split("\n") if line.strip()]
-    check_classes(classes)
-    if any("|" in name for name in classes):
-        raise RefusedError("a class that no cell can name")
-    if used - set(classes):
-        raise RefusedError("a label that is not in classes.txt")
-    return {"classes": frozenset(classes), "rows": rows}
-
-
-def _is_file(path: Path) -> bool:
+def is_file(path: Path) -> bool:
+    """Whether a path is a file, also of a name that no file can have."""
     try:
         return path.is_file()
     except (OSError, ValueError):  # a name that no file can have
@@ -131,7 +51,7 @@ def _is_file(path: Path) -> bool:
 def _place(folder: Path, path: Path, places: set[str]) -> str:
     """Name an image by its place below the folder; each is there, and named once."""
     place = os.path.relpath(path, folder)
-    if not _is_file(path):
+    if not is_file(path):
         raise RefusedError("no such image")
     if place.startswith(".."):
         raise RefusedError("an image of another folder")

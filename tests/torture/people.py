@@ -11,7 +11,7 @@ from balancemix.files import restore
 from balancemix.methods import BCE
 from balancemix.run import Run
 from tests.torture.draw import Draw
-from tests.torture.literal import parse_csv
+from tests.torture.literal_table import parse_csv
 from tests.torture.mutate import ODD_TEXT, mutate_text
 from tests.torture.outcome import LOST, READ, REFUSED, UNTIDY, WRONG, Outcome, attempt, listening
 from tests.torture.readers import LAW_EVERY

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.torture import figures, literal, names, planted, runner
+from tests.torture import figures, literal_table, names, planted, runner
 from tests.torture.branches import Branches
 from tests.torture.draw import Draw
 from tests.torture.mutate import mutate_bytes, mutate_text, mutate_tree
@@ -44,7 +44,7 @@ CELLS = st.text(st.sampled_from('ab ,"|é\0\r\n\u2028'), max_size=6)
 def test_the_literal_reader_of_csv_reads_what_pythons_writer_writes(rows):
     out = io.StringIO(newline="")
     csv.writer(out, quoting=csv.QUOTE_ALL).writerows(rows)
-    assert literal.parse_csv(out.getvalue()) == rows
+    assert literal_table.parse_csv(out.getvalue()) == rows
 
 
 @given(st.text(st.sampled_from('ab,|"\r\n'), max_size=12))
@@ -54,7 +54,7 @@ def test_the_literal_reader_of_csv_reads_what_pythons_strict_reader_reads(text):
     except csv.Error:
         return
     try:
-        rows = literal.parse_csv(text)
+        rows = literal_table.parse_csv(text)
     except UnsureError:
         return
     assert [row for row in rows if row != [""]] == [

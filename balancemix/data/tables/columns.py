@@ -39,7 +39,7 @@ class Columns:
         place = {change.records[i]: i for i in rows}
         words = {k: list[str]() for ks in wanted.values() for k in ks}
         for cells in islice(sheet.records(), SAMPLE if words else 0):
-            for k in words if cells else ():
+            for k in words if len(cells) == len(sheet.header) else ():
                 words[k].append(cells[self.columns[k]])
         cells_ = {}
         for record, cells in enumerate(sheet.records() if words else ()):

@@ -53,7 +53,8 @@ class Joined:
         place = {change.records[i]: i for i in rows}
         if not place:
             return Edits()
-        sample = (texts[self.column] for texts in islice(sheet.records(), SAMPLE) if texts)
+        first = islice(sheet.records(), SAMPLE)
+        sample = (texts[self.column] for texts in first if len(texts) > self.column)
         glues = {_glue(cell, self.mark) for cell in sample} - {None}
         glue = glues.pop() if len(glues) == 1 else None
         order = {text: k for k, text in enumerate(self.texts)}
