@@ -251,7 +251,7 @@ def _items(cell: str) -> list[str] | None:
     try:
         items = json.loads(cell)
     except (ValueError, RecursionError):
-        if cell.startswith("[") and cell.endswith("]") and "'" in cell:
+        if cell.startswith("[") and cell.endswith("]") and ('"' in cell or "'" in cell):
             raise UnsureError("a list as Python writes it") from None
         return None
     if not isinstance(items, list):

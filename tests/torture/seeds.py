@@ -45,10 +45,10 @@ def csv(draw: Draw) -> Files:
     """Write labels.csv, perhaps with splits, other columns and classes.txt."""
     names = draw.shuffled(IMAGES)[: 3 + draw.below(4)]
     classes = classes_of(draw)
-    columns = {
-        "image": names,
-        "labels": ["|".join(row) for row in labels_of(draw, len(names), classes)],
-    }
+    labels = labels_of(draw, len(names), classes)
+    if any(set(name) & set(",;") for name in classes):
+        labels[0] = list(classes)  # the bar shows that a comma is part of a name
+    columns = {"image": names, "labels": ["|".join(row) for row in labels]}
     if draw.chance(0.6):
         splits = ["train", draw.pick(["test", "val", "valid"])]
         columns["split"] = [*splits, *(draw.pick(splits) for _ in names[2:])]
