@@ -53,6 +53,9 @@ EXACT: dict[str, Case] = {
         {"relabel": "paper"},
     ),
     "plain": (101, {}, {"name": "bce"}),
+    "unknown labels": (101, {}, {}),
+    "unknown labels, as in the paper": (101, {}, {"relabel": "paper"}),
+    "unknown labels, mixed": (101, {}, {"name": "mixup"}),
 }
 OWN: dict[str, Relabel] = {
     "own loop, epoch": "epoch",
@@ -123,6 +126,9 @@ def train(case: str) -> dict:
     with TemporaryDirectory() as name, patch.object(Method, "loss", remember):
         make = partial(make_photos, Path(name)) if "images" in case else make_rows
         rows, valid = make(count), make(37, seed=1)
+        if "unknown" in case:
+            noisy = parse("unknown:0.4+keep:0.2").apply(rows.given, 0)
+            rows = rows.with_given(noisy.given, rows.truth).with_verified(noisy.verified)
         plan = informed(plan, rows)
         model, method, metrics = fit(lambda: make_model(case), rows, valid, plan)
         return {

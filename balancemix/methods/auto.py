@@ -10,8 +10,8 @@ is trained on four fifths of the rows, and scored on the given labels of the oth
 The chosen one is then trained on all rows, as if it had been named. A few hundred noisy labels
 cannot tell apart what is nearly equal, so second opinion (on features, the mean) is taken unless
 another candidate is ahead of it by more than the standard error of their difference over the
-classes. Of equal scores the first of `CANDIDATES` counts, which is the cheapest. Test rows and true
-labels play no part.
+classes. Of equal scores the first of `CANDIDATES` counts, which is the cheapest. Unknown labels,
+test rows and true labels play no part.
 
 Cost: on features, that of four trainings on 80 % of the rows (BCE, Mixup, BalanceMix and one for
 second opinion; the closed forms and the means of log-odds share what these compute) and of a kernel

@@ -13,6 +13,9 @@ against the given labels (see `Ridge.choose`).
 Fields: none. Cost: seconds for thousands of rows; there are no epochs. The label table keeps the
 given labels, and the stored confidence is leave-one-out: that of rows that were not fitted.
 
+Where labels are unknown (−1), each class is fitted on its known rows, and scored in all. Verified
+labels are fitted as others are.
+
 BCE at no setting: the loss is the squared error. Tests compare with scikit-learn instead.
 """
 

@@ -21,6 +21,8 @@ class Mixup(Method):
     the larger of the two rows first.
     Fields: `alpha`, α above. Cost: that of BCE. BCE where α = 0.
 
+    A label that is unknown in one of the two rows is that of the other, by its share (`by_weight`).
+
     Departure: with several processes a row's partner comes from the rows of its own process, since
     the inputs of the others are elsewhere. λ is the same in all of them.
 

@@ -18,6 +18,9 @@ Mixup.
 Cost: that of Mixup, and the judge once before training: seconds for thousands of rows.
 BCE where share = alpha = 0, modelled is off and form is "trained".
 
+An unknown label has no given value, so q = η: it is trained on T = η. Left out instead, it did
+worse where most labels are unknown (docs/method.md). A verified label is trained on as given.
+
 In the table PRESENT and ABSENT are labels with a target on the other side of a half, and P(clean)
 is that of the noise model. With "mean", the network alone is scored before the last epoch.
 """
