@@ -16,6 +16,7 @@ from balancemix.data.images import ImageRows
 from balancemix.data.rows import Batch, Rows, as_is
 from balancemix.data.source import ReadOptions, Source, View, without_missing
 from balancemix.data.splits import Splits, hold_out, split
+from balancemix.data.tables.frame import Frame, is_frame
 from balancemix.errors import InputError
 
 __all__ = [
@@ -39,11 +40,14 @@ __all__ = [
 BUILT_IN = builtin.NAMES
 
 
-def load(data: str | Path, view: View = View(), options: ReadOptions = ReadOptions()) -> Splits:
+def load(
+    data: str | Path | Frame, view: View = View(), options: ReadOptions = ReadOptions()
+) -> Splits:
     """Load a folder of images with labels.csv, COCO, VOC or DeepFashion, a table, .npz or `digits`.
 
     `view` says how rows are shown to a model, `options` how the files are read. A folder is one
-    call, `load("photos/").train`.
+    call, `load("photos/").train`. A pandas frame is read like a table, with the folder of the
+    images in `options.images`.
 
     >>> digits = load("digits", View(dropout=0.2))
     >>> len(digits.train), len(digits.test), digits.classes[:3]
@@ -60,8 +64,11 @@ def load(data: str | Path, view: View = View(), options: ReadOptions = ReadOptio
     return replace(split(where, rows, names), source=replace(source, split=names))
 
 
-def read(data: str | Path, options: ReadOptions = ReadOptions()) -> Source:
-    """Read the files of a data set, by the first format that recognises it."""
+def read(data: str | Path | Frame, options: ReadOptions = ReadOptions()) -> Source:
+    """Read the files of a data set, by the first format that recognises it; or a frame."""
+    if is_frame(data):
+        return table.read_frame(data, options)
+    assert isinstance(data, str | Path)
     path = _path(data)
     form = find_format(path, options.format)
     source = form.read(path, options)

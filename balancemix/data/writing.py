@@ -8,7 +8,7 @@ from pathlib import Path
 from torch import Tensor
 
 from balancemix.data.changes import Why, log_of, write_changes
-from balancemix.data.formats import WritableFormat, builtin, coco, find_format, find_writer
+from balancemix.data.formats import Format, WritableFormat, builtin, coco, find_format, find_writer
 from balancemix.data.source import Source
 
 
@@ -21,7 +21,9 @@ def write_labels(source: Source, given: Tensor, out: Path, why: Why) -> list[str
     """
     writer = find_writer(out, source.path)
     stored = source.as_in_file
-    notes = [_only_as_table(source, out)] if _has_no_writer(source) else []
+    form = _format_of(source)
+    only_read = form is not None and not isinstance(form, WritableFormat)
+    notes = [_only_as_table(source, out)] if only_read else []
     notes += writer.write(stored, given, out) or []
     if is_regular(out):
         write_changes(stored, given, out, why)
@@ -38,9 +40,9 @@ def outputs_of(out: Path) -> list[Path]:
 def natural_ending(source: Source) -> str:
     """Choose the ending of the file that a source's labels are written to by default."""
     ending = getattr(source.origin, "ending", None)  # a table knows that of its file
-    if isinstance(ending, str):
+    if isinstance(ending, str) and ending:
         return ending
-    form = None if builtin.recognise(source.path) else find_format(source.path)
+    form = _format_of(source)
     if isinstance(form, WritableFormat):
         return form.ENDING
     return ".csv" if source.features is None else ".npz"
@@ -51,10 +53,10 @@ def is_regular(out: Path) -> bool:
     return not out.exists() or stat.S_ISREG(out.stat().st_mode)
 
 
-def _has_no_writer(source: Source) -> bool:
-    if builtin.recognise(source.path):
-        return False
-    return not isinstance(find_format(source.path), WritableFormat)
+def _format_of(source: Source) -> Format | None:
+    """Find the format of a source that is in files."""
+    in_files = source.path.exists() and builtin.recognise(source.path) is None
+    return find_format(source.path) if in_files else None
 
 
 def _only_as_table(source: Source, out: Path) -> str:

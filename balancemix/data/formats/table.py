@@ -13,6 +13,7 @@ from balancemix.data import images
 from balancemix.data.source import ReadOptions, Source, leave_out, read_text
 from balancemix.data.splits import check_classes
 from balancemix.data.tables import SHEETS, Sheet, open_sheet
+from balancemix.data.tables.frame import Frame, FrameSheet
 from balancemix.data.tables.layout import Change, Labels, Layout
 from balancemix.data.tables.new import WRITERS, write_new
 from balancemix.data.tables.reading import HEADER, read_labels
@@ -74,10 +75,23 @@ def read(path: Path, options: ReadOptions) -> Source:
         raise InputError(
             f"{path / 'labels.csv'}: not found; a folder of images needs one, {HEADER}"
         )
-    sheet = open_sheet(file)
     list_file = file.with_name("classes.txt")
     listed = read_classes(list_file) if list_file.is_file() else None
+    sheet = open_sheet(file)
     labels = read_labels(sheet, options, listed, list_file, progress)
+    return _source(path, sheet, labels, options, _truth(file, labels, options))
+
+
+def read_frame(frame: Frame, options: ReadOptions) -> Source:
+    """Read a pandas frame as if it were a table in the folder of the images."""
+    sheet = FrameSheet(frame)
+    return _source(sheet.file, sheet, read_labels(sheet, options, None, None), options)
+
+
+def _source(
+    path: Path, sheet: Sheet, labels: Labels, options: ReadOptions, truth: Tensor | None = None
+) -> Source:
+    """Make a source of what a table says, and check its images."""
     source = Source(
         path=path,
         classes=labels.classes,
@@ -86,10 +100,10 @@ def read(path: Path, options: ReadOptions) -> Source:
         split=labels.split,
         groups=labels.groups,
         verified=labels.verified,
-        truth=_truth(file, labels, options),
-        recognised=[f"{file} is a table of labels (--format)", *labels.said],
+        truth=truth,
+        recognised=[f"{sheet.file} is a table of labels (--format)", *labels.said],
     )
-    folder = options.images or file.parent
+    folder = options.images or sheet.file.parent
     if options.images is not None and not folder.is_dir():
         raise InputError(f"--images {folder}: is not a folder; name that of the images")
     origin = Table(sheet, labels.layout, labels.records, folder)
@@ -145,7 +159,7 @@ def write(source: Source, given: Tensor, out: Path) -> list[str]:
     Data of another format, or for a file with another ending, becomes a new table.
     """
     origin = source.origin
-    if isinstance(origin, Table) and out.suffix.lower() == origin.ending:
+    if isinstance(origin, Table) and origin.ending in (out.suffix.lower(), ""):  # a frame has none
         change = Change(source.names, source.classes, source.given, given, origin.records)
         origin.sheet.write(out, origin.layout.edits(origin.sheet, change))
         return _unsaid(source, origin, out)
