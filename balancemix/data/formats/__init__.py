@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
-from balancemix.data.formats import builtin, coco, deepfashion, npz, table, voc
+from balancemix.data.formats import builtin, coco, deepfashion, deepfashion_coarse, npz, table, voc
 from balancemix.data.source import ReadOptions, Source
 from balancemix.errors import InputError, suggest
 
@@ -47,6 +47,7 @@ FORMATS: dict[str, Format] = {
     "coco": coco,
     "voc": voc,
     "deepfashion": deepfashion,
+    "deepfashion-coarse": deepfashion_coarse,
     "npz": npz,
 }
 

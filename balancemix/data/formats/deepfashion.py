@@ -6,6 +6,7 @@ images) and test is scored (4,000).
 """
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -30,7 +31,7 @@ def recognise(path: Path) -> str | None:
 def read(path: Path, options: ReadOptions) -> Source:
     """Read the labels of all splits."""
     folder = path / "Anno_fine"
-    classes = _read_names(folder / "list_attr_cloth.txt")
+    classes = read_names(folder / "list_attr_cloth.txt")
     parts = []
     for part, split in SPLITS.items():
         file, attributes = folder / f"{part}.txt", folder / f"{part}_attr.txt"
@@ -42,11 +43,20 @@ def read(path: Path, options: ReadOptions) -> Source:
             raise InputError(
                 f"{attributes}: has {len(given)} lines where {file.name} has {len(names)}; {WHOLE}"
             )
-        parts.append((split, [_find(path, name) for name in names], given))
-    return Source.of_parts(path, classes, parts)
+        parts.append((split, [find_image(path, name) for name in names], given))
+    source = Source.of_parts(path, classes, parts)
+    said = f"{path} is DeepFashion's fine annotations: it holds {folder.name}"
+    other = " (--format deepfashion-coarse reads the 1,000 coarse attributes)"
+    return replace(source, recognised=[said + (other if coarse_of(path) else " (--format)")])
 
 
-def _find(folder: Path, name: str) -> Path:
+def coarse_of(path: Path) -> Path | None:
+    """Find the folder of the coarse annotations, which older archives call Anno."""
+    folders = (path / name for name in ("Anno_coarse", "Anno"))
+    return next((each for each in folders if (each / "list_attr_img.txt").is_file()), None)
+
+
+def find_image(folder: Path, name: str) -> Path:
     """Look for an image in the folder, then in `Img`, where the archive puts it."""
     direct, inside = folder / name, folder / "Img" / name
     # Unlike Path.is_dir, this answers for names that the system cannot have, too.
@@ -54,7 +64,7 @@ def _find(folder: Path, name: str) -> Path:
     return inside if not exists(direct.parent) and exists(inside.parent) else direct
 
 
-def _read_names(file: Path) -> list[str]:
+def read_names(file: Path) -> list[str]:
     """Read the count, a header, then a name and its type on each line."""
     lines = read_lines(file, WHOLE)
     names = []

@@ -131,4 +131,4 @@ def test_the_format_of_the_documentation(tmp_path, monkeypatch, capsys):
 def test_every_format_is_in_the_documentation():
     for name in ("`digits`", "`labels.csv`", "COCO", "VOC", "DeepFashion", "`.npz`"):
         assert name in DOCUMENT.partition("## ")[0]
-    assert len(FORMATS) == 6
+    assert len(FORMATS) == 7
