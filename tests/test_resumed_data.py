@@ -28,7 +28,7 @@ def write_data(path: Path, order: Any = None, **changes: Any) -> None:
     arrays = {name: array[order] for name, array in arrays.items()}
     arrays["classes"] = np.array(["cat", "dog", "cup"])
     for name, change in changes.items():
-        arrays[name] = change(arrays[name].copy())
+        arrays[name] = change(arrays["labels" if name == "verified" else name].copy())
     np.savez(path, **arrays)
 
 
@@ -99,6 +99,12 @@ def flip_label(labels):
     return labels
 
 
+def hide_label(labels):
+    labels = labels.astype(np.float32)
+    labels[5, 1] = np.nan
+    return labels
+
+
 def rename(classes):
     classes[1] = "fog"
     return classes
@@ -113,6 +119,11 @@ def replace_features(features):
     ("changes", "said"),
     [
         ({"labels": flip_label}, "labels are not those that the run trains on (1 of them)"),
+        ({"labels": hide_label}, "'05.png', 'dog' was absent and is unknown"),
+        (
+            {"verified": lambda labels: labels},
+            "other labels are verified than when the run started",
+        ),
         ({"order": np.delete(np.arange(ROWS), 4)}, "rows of the run are gone: '04.png'"),
         ({"classes": rename}, "its classes, or their order, are not those that the run knows"),
         ({"features": replace_features}, "inputs are not what they were: '07.png'"),

@@ -73,12 +73,23 @@ def imbalance(given: Tensor) -> dict[str, float]:
     }
 
 
+def _count_labels(given: Tensor, verified: Tensor | None) -> dict[str, int]:
+    counts = {"unknown": 0, "verified": 0}
+    for rows in chunks(*given.shape):
+        unknown = given[rows] < 0
+        counts["unknown"] += int(unknown.sum())
+        if verified is not None:
+            counts["verified"] += int((verified[rows] & ~unknown).sum())
+    return counts
+
+
 def describe(
     given: Tensor, classes: Sequence[str], verified: Tensor | None = None
 ) -> dict[str, Any]:
     """Count rows, classes and positives, the most frequent class first, and both ratios.
 
-    `unknown` and `verified` count labels of all rows and classes.
+    `unknown` and `verified` count labels of all rows and classes; one that is unknown is not
+    verified, whatever the file says.
 
     >>> describe(torch.tensor([[0, 1], [0, 1]]), ["cat", "dog"])["positives"]
     {'dog': 2, 'cat': 0}
@@ -89,8 +100,7 @@ def describe(
         "rows": len(given),
         "classes": len(classes),
         "positives_per_row": int(counts.sum()) / len(given),
-        "unknown": sum(int((given[rows] < 0).sum()) for rows in chunks(*given.shape)),
-        "verified": 0 if verified is None else int(verified.sum()),
+        **_count_labels(given, verified),
         **imbalance(given),
         "groups": {name: len(index) for name, index in class_groups(counts, "auto").items()},
         "positives": {classes[k]: int(counts[k]) for k in order},

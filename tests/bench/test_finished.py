@@ -104,14 +104,19 @@ def test_data_is_known_by_its_content_not_by_its_path(copy, trained):
     assert trained == []
 
 
-@pytest.mark.parametrize("part", ["features", "labels", "classes", "split", "truth"])
+@pytest.mark.parametrize(
+    "part", ["features", "labels", "classes", "split", "truth", "verified", "unknown"]
+)
 def test_changed_data_is_trained_again(copy, trained, part):
     arrays = tiny_arrays(rows=48, classes=3, width=6)
     if part == "features":
         arrays[part][-1, 0] += 1
     elif part == "labels":
         arrays[part][0, -1] ^= 1
-    elif part == "truth":
+    elif part == "unknown":
+        arrays["labels"] = arrays["labels"].astype(np.float32)
+        arrays["labels"][0, -1] = np.nan
+    elif part in ("truth", "verified"):
         arrays[part] = arrays["labels"].copy()
         arrays[part][0, -1] ^= 1
     else:
@@ -185,12 +190,13 @@ def test_a_run_of_other_data_or_settings_is_not_entered(whole, copy, trained, ca
     shutil.copytree(whole / "out", copy / "out")
     (copy / "ledger.jsonl").unlink()
     arrays = tiny_arrays(rows=48, classes=3, width=6)
-    arrays["features"][0] += 1
-    np.savez("tiny.npz", **arrays)
-    assert main([*CALL, "out"]) == 2
-    said = capsys.readouterr().err
+    changed = arrays["features"] + 1
     run = Path("out") / "runs" / "bce-none-0"
-    assert f"{run}: was trained on other data than tiny.npz is now; delete {run} and" in said
+    for other in ({"features": changed}, {"verified": arrays["labels"]}):
+        np.savez("tiny.npz", **(arrays | other))
+        assert main([*CALL, "out"]) == 2
+        said = capsys.readouterr().err
+        assert f"{run}: was trained on other data than tiny.npz is now; delete {run} and" in said
     shutil.copy(whole / "tiny.npz", "tiny.npz")
     plan = json.loads((run / "plan.json").read_text())
     plan["train"]["lr"] = 0.5

@@ -38,6 +38,7 @@ class Table:
     layout: Layout
     records: Sequence[int]
     folder: Path
+    verified: Tensor | None = None  # as the file says
 
     @property
     def ending(self) -> str:
@@ -106,7 +107,7 @@ def _source(
     folder = options.images or sheet.file.parent
     if options.images is not None and not folder.is_dir():
         raise InputError(f"--images {folder}: is not a folder; name that of the images")
-    origin = Table(sheet, labels.layout, labels.records, folder)
+    origin = Table(sheet, labels.layout, labels.records, folder, labels.verified)
     if options.labels_only:
         return replace(source, origin=origin)
     return _with_images(source, origin, options.skip_bad)
@@ -149,7 +150,8 @@ def _with_images(source: Source, origin: Table, skip_bad: bool) -> Source:
     if bad:
         kept = [i for i, problem in enumerate(problems) if problem is None]
         source = source.subset(kept)
-        origin = replace(origin, records=[origin.records[i] for i in kept])
+        verified = None if origin.verified is None else origin.verified[kept]
+        origin = replace(origin, records=[origin.records[i] for i in kept], verified=verified)
     return replace(source, origin=origin)
 
 
@@ -168,8 +170,12 @@ def write(source: Source, given: Tensor, out: Path) -> list[str]:
 
 
 def _unsaid(source: Source, origin: Table, out: Path) -> list[str]:
-    """Say if a table has no place for what is verified."""
-    verified = source.verified is not None and bool(source.verified.any())
-    if not verified or "verified" in map(plain, origin.sheet.header):
+    """Say if a table does not hold what is verified."""
+    verified, before = source.verified, origin.verified
+    if verified is None or not bool(verified.any()):
         return []
-    return [f"{out}: does not say which labels are verified, as it has no column of that name"]
+    if "verified" not in map(plain, origin.sheet.header):
+        return [f"{out}: does not say which labels are verified, as it has no column of that name"]
+    if before is not None and bool((verified & ~before).any()):
+        return [f"{out}: its column verified is as it was, without the labels verified since"]
+    return []

@@ -180,3 +180,15 @@ def test_noise_of_images_is_a_table_unless_asked(folder, tmp_path, capsys, monke
     assert (tmp_path / "noisy.csv").read_bytes().startswith("\ufeffsplit,image,note".encode())
     assert main(["noise", str(folder), "--noise", "drop:0.5", "--out", "x.npz"]) == 2
     assert "an .npz holds features" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore:.*no training row has the class")
+def test_a_table_that_does_not_hold_what_was_verified_is_told(folder, tmp_path, capsys):
+    call = ["noise", str(folder), "--force", "--out", str(tmp_path / "x.csv"), "--noise"]
+    for text, said in ((TABLE, "as it has no column of that name"), (None, "verified since")):
+        content = text or "image,labels,verified\na.png,cat,*\nb.png,dog,\nc.png,dog,\nd.png,cat,\n"
+        (folder / "labels.csv").write_text(content)
+        assert main([*call, "keep:1"]) == 0
+        assert said in capsys.readouterr().err
+    assert main([*call, "drop:0.5"]) == 0
+    assert "verified" not in capsys.readouterr().err
