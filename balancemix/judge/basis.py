@@ -73,8 +73,12 @@ class Basis:
 
     def similarities(self, features: Tensor) -> Tensor:
         """Compare rows of raw features with the landmarks; without these, standardise them."""
-        x = (features.to(self.device).float() - self.mean) / self.scale
+        x = self.standardised(features)
         return squared_exponential(x, self.landmarks) if len(self.landmarks) else x
+
+    def standardised(self, features: Tensor) -> Tensor:
+        """Standardise rows of raw features."""
+        return (features.to(self.device).float() - self.mean) / self.scale
 
     def only(self, rows: Tensor) -> Basis:
         """Factor some of the rows alone, standardised as they are."""
@@ -82,6 +86,20 @@ class Basis:
         if self.whiten is None:
             return _compared(part, self.mean, self.scale)
         return _streamed(part, self.mean, self.scale, self.landmarks, self.whiten)
+
+    def penalised(self, rows: Tensor, penalty: float) -> Basis:
+        """Factor some of the rows with a penalty included, so that the one left to add is 0.
+
+        It takes a Cholesky factor instead of eigenvectors. Not where all pairs are compared.
+        """
+        assert self.whiten is not None
+        part = self.features[rows]
+        gram = _gram(part, self.mean, self.scale, self.landmarks, self.whiten)
+        gram.diagonal().add_(penalty)
+        factor = torch.linalg.cholesky(gram)
+        lift = torch.linalg.solve_triangular(factor, self.whiten.T.double(), upper=False).T.float()
+        ones = lift.new_ones(lift.shape[1])
+        return dataclasses.replace(self, features=part, lift=lift, spectrum=ones)
 
 
 def make_basis(
@@ -204,6 +222,18 @@ def _streamed(
     features: Tensor, mean: Tensor, scale: Tensor, landmarks: Tensor, whiten: Tensor
 ) -> Basis:
     """Factor the rows by their similarities to landmarks, or by their features."""
+    gram = _gram(features, mean, scale, landmarks, whiten)
+    spectrum, turn = torch.linalg.eigh(gram)
+    large = spectrum > _RANK * spectrum[-1]
+    spectrum, turn = spectrum[large], turn[:, large]
+    lift = (whiten.double() @ turn) * spectrum.sqrt()
+    return Basis(features, mean, scale, landmarks, lift.float(), spectrum.float(), whiten=whiten)
+
+
+def _gram(
+    features: Tensor, mean: Tensor, scale: Tensor, landmarks: Tensor, whiten: Tensor
+) -> Tensor:
+    """Sum the products of whitened similarities over the rows: M×M, float64."""
     plain = Basis(features, mean, scale, landmarks, whiten, whiten.new_ones(1))
     gram = torch.zeros(whiten.shape, dtype=torch.float64, device=whiten.device)
     with progress("factor", len(features)) as show:
@@ -213,9 +243,4 @@ def _streamed(
             z = plain.coordinates(features[rows])
             gram += z.T @ z
             show.advance(len(z))
-    processes.all_reduce(gram)
-    spectrum, turn = torch.linalg.eigh(gram)
-    large = spectrum > _RANK * spectrum[-1]
-    spectrum, turn = spectrum[large], turn[:, large]
-    lift = (whiten.double() @ turn) * spectrum.sqrt()
-    return Basis(features, mean, scale, landmarks, lift.float(), spectrum.float(), whiten=whiten)
+    return processes.all_reduce(gram)

@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,8 +20,9 @@ from balancemix import processes
 from balancemix.errors import InputError
 from balancemix.judge.basis import Basis, Kernel, duplicates, make_basis
 from balancemix.judge.blocks import blocks, local_blocks
+from balancemix.judge.row_sets import patterns, shared_groups
 from balancemix.judge.stages import Stages
-from balancemix.models.kernel import KernelMachine
+from balancemix.models.kernel import KernelMachine, squared_exponential
 from balancemix.progress import progress
 
 GRID = tuple(2.0**power for power in range(-3, 8))
@@ -93,10 +93,10 @@ class Ridge:
         if known is None or bool(known.all()):
             return _left_out(self, target, penalty)
         scores = torch.zeros(target.shape)
-        for classes, rows in _patterns(known):
-            part, rest = self._only(rows), (~known[:, classes[0]]).nonzero()[:, 0]
-            scores[rows[:, None], classes] = _left_out(part, target[rows][:, classes], penalty)
-            machine = part.solve(target[rows][:, classes], penalty)
+        for classes, rows in patterns(known):
+            rest = (~known[:, classes[0]]).nonzero()[:, 0]
+            left_out, machine = self._at(rows, target[rows][:, classes], penalty)
+            scores[rows[:, None], classes] = left_out
             for block in blocks(len(rest)):
                 x = self.basis.features[rest[block]].to(self.basis.device).float()
                 scores[rest[block][:, None], classes] = machine.scores(x).cpu()
@@ -112,7 +112,7 @@ class Ridge:
         target = self._checked(target, known)
         cases = [(self, target)]
         if known is not None and not bool(known.all()):
-            some = list(_patterns(known))
+            some = list(patterns(known))
             some = some[:: -(-len(some) // _PATTERNS)]
             cases = [(self._only(rows), target[rows][:, classes]) for classes, rows in some]
         projected = [_projected(part.basis, y, y.mean(0)) for part, y in cases]
@@ -143,8 +143,8 @@ class Ridge:
             return self._machine(coefficients, mean.to(basis.device))
         coefficients = basis.lift.new_zeros(len(basis.lift), target.shape[1])
         intercept = basis.lift.new_zeros(target.shape[1])
-        for classes, rows in _patterns(known):
-            part = self._only(rows).solve(target[rows][:, classes], penalty)
+        for classes, rows in patterns(known):
+            part = self._at(rows, target[rows][:, classes], penalty)[1]
             # Where all pairs are compared, the landmarks are the rows.
             places = slice(None) if basis.kept is None else rows[:, None]
             coefficients[places, classes] = part.coefficients
@@ -158,6 +158,14 @@ class Ridge:
     def _only(self, rows: Tensor) -> Ridge:
         groups = None if self.groups is None else self.groups[rows]
         return Ridge(self.basis.only(rows), groups)
+
+    def _at(self, rows: Tensor, target: Tensor, penalty: float) -> tuple[Tensor, KernelMachine]:
+        """Score some rows by each other and fit them at one penalty, without an eigenbasis."""
+        groups = None if self.groups is None else self.groups[rows]
+        if self.basis.whiten is None:
+            return _compared_at(self.basis, rows, groups, target, penalty)
+        part = Ridge(self.basis.penalised(rows, penalty), groups)
+        return _left_out(part, target, 0.0), part.solve(target, 0.0)
 
     def _checked(self, target: Tensor, known: Tensor | None) -> Tensor:
         if target.ndim != 2 or len(target) != len(self):
@@ -179,10 +187,29 @@ def _left_out(ridge: Ridge, target: Tensor, penalty: float) -> Tensor:
             scores[rows] = _scores(basis, vectors, projected, target[rows] - mean, penalty) + mean
             show.advance(len(vectors))
     processes.all_reduce(scores)
-    for group in _shared_groups(ridge.groups):
+    for group in shared_groups(ridge.groups):
         centred = target[group] - mean
         scores[group] = _group_scores(basis, group, projected, centred, penalty) + mean
     return scores
+
+
+def _compared_at(
+    basis: Basis, rows: Tensor, groups: Tensor | None, target: Tensor, penalty: float
+) -> tuple[Tensor, KernelMachine]:
+    """Score rows by A⁻¹, where all pairs of them are compared, and fit them."""
+    x, mean = basis.standardised(basis.features[rows]), target.mean(0)
+    a = squared_exponential(x, x)
+    a.diagonal().add_(penalty)
+    factor, failed = torch.linalg.cholesky_ex(a)
+    if int(failed):  # next to no penalty: float32 has too few digits
+        factor = torch.linalg.cholesky(a.double())
+    inverse = torch.cholesky_inverse(factor).float()
+    weights = torch.cholesky_solve((target - mean).to(factor), factor).float()
+    scores = target - (weights / inverse.diagonal()[:, None]).cpu()
+    for group in shared_groups(groups):
+        within = inverse[group][:, group]
+        scores[group] = target[group] - torch.linalg.solve(within, weights[group]).cpu()
+    return scores, KernelMachine(basis.mean, basis.scale, x, weights, mean.to(basis.device))
 
 
 def _scores(
@@ -207,17 +234,6 @@ def _group_scores(
     return target - solution
 
 
-def _shared_groups(groups: Tensor | None) -> Iterator[Tensor]:
-    """List the rows of each group of two or more."""
-    if groups is None:
-        return
-    _, group, counts = np.unique(groups.numpy(), return_inverse=True, return_counts=True)
-    order = np.argsort(group, kind="stable")
-    for rows in np.split(order, counts.cumsum()[:-1]):
-        if len(rows) > 1:
-            yield torch.from_numpy(rows)
-
-
 def _projected(basis: Basis, target: Tensor, mean: Tensor) -> Tensor:
     """Compute Vᵀ(y − ȳ): r×K."""
     if basis.kept is not None:
@@ -233,7 +249,7 @@ def _errors(ridge: Ridge, target: Tensor, projected: Tensor, grid: Sequence[floa
     """Compute the leave-one-out error of each penalty, over some of the rows if there are many."""
     basis, mean, errors = ridge.basis, target.mean(0), [0.0] * len(grid)
     weight = len(target) / target.sum(0).clamp(min=1e-3)
-    shared = list(_shared_groups(ridge.groups))
+    shared = list(shared_groups(ridge.groups))
     alone = torch.ones(len(basis), dtype=torch.bool)
     for group in shared:
         alone[group] = False
@@ -269,14 +285,3 @@ def _growing(errors: dict[float, float]) -> Iterator[list[float]]:
             yield [most * 2]
         else:
             return
-
-
-def _patterns(known: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Group the classes by the rows in which they are known: the classes, and those rows."""
-    sharing: dict[bytes, list[int]] = {}
-    for k, column in enumerate(known.T):
-        sharing.setdefault(np.packbits(column.numpy()).tobytes(), []).append(k)
-    for names in sharing.values():
-        classes, rows = torch.tensor(names), known[:, names[0]].nonzero()[:, 0]
-        if len(rows):
-            yield classes, rows

@@ -132,6 +132,24 @@ def test_a_class_is_fitted_on_its_known_rows_alone():
         np.testing.assert_allclose(machine.scores(x)[rest, k], expected, atol=1e-4)
 
 
+@pytest.mark.parametrize(("kernel", "landmarks"), [("rbf", None), ("rbf", 25), ("linear", None)])
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("penalty", [2.0**-11, 1.0])
+def test_known_rows_are_scored_as_if_there_were_no_others(kernel, landmarks, grouped, penalty):
+    x, y = make(rows=60)
+    known = torch.rand(60, 3, generator=torch.Generator().manual_seed(1)) < 0.6
+    groups = torch.arange(60) // 3 if grouped else None
+    ridge = Ridge.of(x, kernel=kernel, landmarks=landmarks, groups=groups)
+    scores, machine = ridge.leave_one_out(y, penalty, known), ridge.solve(y, penalty, known)
+    for k in range(3):
+        rows = known[:, k].nonzero()[:, 0]
+        part = ridge._only(rows)  # factored for any penalty
+        expected = part.leave_one_out(y[rows, k : k + 1], penalty)[:, 0]
+        torch.testing.assert_close(scores[rows, k], expected, atol=2e-3, rtol=0)
+        expected = part.solve(y[rows, k : k + 1], penalty).scores(x)[:, 0]
+        torch.testing.assert_close(machine.scores(x)[:, k], expected, atol=2e-3, rtol=0)
+
+
 @given(st.integers(0, 2**16))
 @settings(max_examples=10, deadline=None)
 def test_permuting_rows_or_classes_permutes_the_scores(seed):
