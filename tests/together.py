@@ -55,7 +55,7 @@ EXACT: dict[str, Case] = {
     "plain": (101, {}, {"name": "bce"}),
     "unknown labels": (101, {}, {}),
     "unknown labels, as in the paper": (101, {}, {"relabel": "paper"}),
-    "unknown labels, mixed": (101, {}, {"name": "mixup"}),
+    "unknown labels, plain": (101, {}, {"name": "bce"}),
 }
 OWN: dict[str, Relabel] = {
     "own loop, epoch": "epoch",
