@@ -98,9 +98,9 @@ class EMAPL(Method):
         given, not_given, positive, negative, unknown = known.unbind(1)
         logits = model(x)
         present, absent = losses.sides(logits)
-        em_apl = positive * present + negative * absent
+        em_apl = losses.weigh(positive, negative, present, absent)
         em_apl = em_apl - self.entropy * unknown * losses.entropy(logits)
-        bce = given * present + not_given * absent
+        bce = losses.weigh(given, not_given, present, absent)
         return self.reduce(torch.lerp(bce, em_apl, self.strength))
 
     def end_epoch(self, *confidence: Tensor) -> dict[str, float]:

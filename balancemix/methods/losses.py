@@ -37,8 +37,17 @@ def combine(target: Tensor, present: Tensor, absent: Tensor) -> Tensor:
     >>> combine(torch.tensor([0.25]), torch.tensor([4.0]), torch.tensor([8.0]))
     tensor([7.])
     """
-    _check_shapes(present, target)
-    return target * present + (1 - target) * absent
+    return weigh(target, 1 - target, present, absent)
+
+
+def weigh(positive: Tensor, negative: Tensor, present: Tensor, absent: Tensor) -> Tensor:
+    """Add up the losses of both sides, weighted apart: both by 0 where a label is unknown.
+
+    >>> weigh(*torch.tensor([[0.0, 0.5], [0.0, 0.25], [4.0, 4.0], [8.0, 8.0]]))
+    tensor([0., 4.])
+    """
+    _check_shapes(present, positive)
+    return positive * present + negative * absent
 
 
 def focal(logits: Tensor, target: Tensor, gamma: float = 2.0) -> Tensor:

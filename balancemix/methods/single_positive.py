@@ -137,8 +137,9 @@ class EPR(Method):
         x, observed = self.observed(batch)
         logits = model(x)
         present, absent = losses.sides(logits)
-        epr = observed.present * present + observed.absent * absent + self.regulariser(logits)
-        bce = observed.present * present + observed.negative * absent
+        epr = losses.weigh(observed.present, observed.absent, present, absent)
+        epr = epr + self.regulariser(logits)
+        bce = losses.weigh(observed.present, observed.negative, present, absent)
         return self.reduce(torch.lerp(bce, epr, self.strength))
 
     def observed(self, batch: Batch, *more: Tensor) -> tuple[Tensor, Observed]:
@@ -195,10 +196,10 @@ class ROLE(EPR):
         assert observed.estimate is not None
         logits = model(x)
         present, absent = losses.sides(logits)
-        of_observed = observed.present * present + observed.absent * absent
+        of_observed = losses.weigh(observed.present, observed.absent, present, absent)
         cross = losses.combine(observed.estimate, present, absent)
         role = (of_observed + cross + self.regulariser(logits)) / 2
-        bce = observed.present * present + observed.negative * absent
+        bce = losses.weigh(observed.present, observed.negative, present, absent)
         return self.reduce(torch.lerp(bce, role, self.strength))
 
     def end_epoch(self, *confidence: Tensor) -> dict[str, float]:
