@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import tempfile
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from balancemix.data import ReadOptions, read
 from balancemix.data.formats import table
 from balancemix.errors import InputError
+from tests.conftest import ROOT
 from tests.data.formats.contract import labels_of
 
 PLAIN = ReadOptions(labels_only=True)
@@ -304,3 +306,32 @@ def test_columns_and_flags_by_hand(tmp_path):
     assert read_text(tmp_path, both, label_column="*").classes == ["cat", "dog"]
     assert "--format nobody: unknown" in refusal(tmp_path, both, format="nobody")
     assert read_text(tmp_path, both, format="table").classes == ["x", "y"]
+
+
+def examples() -> list[tuple[str, str]]:
+    """The layouts of the document, with their three lines."""
+    section = (ROOT / "docs" / "data.md").read_text(encoding="utf-8").partition("## Tables")[2]
+    rows = [line for line in section.split("\n") if line.startswith("| ") and "<br>" in line]
+    cells = [re.split(r"(?<!\\)\|", row)[1:3] for row in rows]
+    return [
+        (name.strip(), "\n".join(re.findall(r"`([^`]*)`", text)).replace("\\|", "|"))
+        for name, text in cells
+    ]
+
+
+@pytest.mark.parametrize(("name", "text"), examples())
+def test_the_examples_of_the_document_are_read(tmp_path, name, text):
+    if name == "numbers":
+        (tmp_path / "classes.txt").write_text("cat\ndog\n")
+    labels = labels_of(read_text(tmp_path, text + "\n"))
+    if name == "CheXpert":
+        assert labels == [{"No Finding"}, {"Cardiomegaly"}]
+    elif name.startswith("NIH"):
+        assert labels == [{"Mass", "Nodule"}, set()]
+    else:
+        assert labels[0] == {"cat", "dog"}
+        assert labels[1:] in ([], [{"cat"}])
+
+
+def test_every_layout_is_in_the_document():
+    assert len(examples()) == 8
