@@ -64,12 +64,13 @@ def main() -> None:
     with TemporaryDirectory() as name:
         folder = Path(name)
         if "features" in wanted:
-            compare("features", folder, epochs=8, required=OPINION)
-            time_judge("features", folder)
+            ratios = compare("features", folder, epochs=8, required=OPINION)
+            time_judge("features", folder, ratios["second opinion"])
         if "images" in wanted:
             write_photos(folder, PHOTOS)
-            compare("images", folder, epochs=3, required=REQUIRED | OPINION, rest="< 0.03")
-            time_judge("images", folder)
+            required = REQUIRED | OPINION
+            ratios = compare("images", folder, epochs=3, required=required, rest="< 0.03")
+            time_judge("images", folder, ratios["second opinion"])
 
 
 def feature_rows() -> FeatureRows:
@@ -98,9 +99,9 @@ def random_labels(count: int) -> Tensor:
 
 
 def compare(
-    case: str, folder: Path, *, epochs: int, required: dict[str, str] | None = None, rest: str = ""
-) -> None:
-    """Train with all methods in turns until each has so many epochs, and report their ratios."""
+    case: str, folder: Path, *, epochs: int, required: dict[str, str], rest: str = ""
+) -> dict[str, float]:
+    """Train with all methods in turns until each has so many epochs; report and return ratios."""
     with progress(f"epochs on {case}", epochs * len(METHODS)) as show:
         found = in_turns(partial(train, case, folder), list(METHODS), epochs, show)
     mean = {name: each[:, 0].mean() for name, each in found.items()}
@@ -109,12 +110,13 @@ def compare(
         if name != "mixup":
             ratio = mean[name] / mean["mixup"]
             spread = ratio * sum((error[one] / mean[one]) ** 2 for one in (name, "mixup")) ** 0.5
-            what, bound = f"{case}, {name}, against mixup", (required or {}).get(name, "")
+            what, bound = f"{case}, {name}, against mixup", required.get(name, "")
             report("epoch", what, float(ratio), bound, standard_error=float(spread))
     for name, each in found.items():
         whole, busy = each.sum(0).tolist()
         bound = rest if name in REQUIRED else ""
         report("epoch", f"{case}, {name}, bookkeeping", 1 - busy / whole, bound)
+    return {name: float(each / mean["mixup"]) for name, each in mean.items()}
 
 
 def train(case: str, folder: Path, name: str, turn: Turn) -> Tensor:
@@ -146,16 +148,17 @@ def judged(plan: Plan, rows: Rows) -> Plan:
     return dataclasses.replace(plan, method=method)
 
 
-def time_judge(case: str, folder: Path) -> None:
+def time_judge(case: str, folder: Path, ratio: float) -> None:
     """Report what the judge takes before training, in epochs of Mixup, and over a training.
 
-    For images, their features are made by the frozen backbone, which is most of it.
+    `ratio` is an epoch of second opinion to one of Mixup. For images, their features are made by
+    the frozen backbone, which is most of it.
     """
     torch.set_num_threads(2)
     rows = image_rows(folder) if case == "images" else feature_rows()
     tree: dict[str, Any] = {
         "method": {"name": "second-opinion"},
-        "train": {"epochs": 2, "device": "cpu"},
+        "train": {"epochs": 3, "device": "cpu"},
         "data": {"size": SIZE},
         "model": {"pretrained": False},
     }
@@ -170,7 +173,7 @@ def time_judge(case: str, folder: Path) -> None:
     report("epoch", f"{case}, the judge, in epochs of mixup", epochs)
     bound = "<= 1.05" if case == "images" else ""
     what = f"{case}, second opinion in all, {EPOCHS} epochs, against mixup"
-    report("epoch", what, 1 + epochs / EPOCHS, bound)
+    report("epoch", what, ratio + epochs / EPOCHS, bound)
 
 
 @contextmanager
