@@ -1,11 +1,13 @@
 """All that is tried, in one table: every reader, the commands, runs that are hurt."""
 
+from functools import partial
 from typing import Any
 
-from tests.torture import noises, pictures, seeds, settings, stored
+from tests.torture import decided, noises, pictures, seeds, settings, sheets, stored
 from tests.torture.changed import ChangedFeatures, ChangedImages
 from tests.torture.commands import Commands
 from tests.torture.damage import Flips
+from tests.torture.damage_data import damage_text
 from tests.torture.kept import KEPT
 from tests.torture.kills import HURT
 from tests.torture.people import FindingsFile
@@ -14,8 +16,37 @@ from tests.torture.run_files import CHOSEN, JUDGED, RUN_READERS
 
 # What reads plans, in whatever form they come: their readers share one count of branches.
 PLANS = ("balancemix.plan.plan", "balancemix.plan.settings", "balancemix.bench.plan")
+SHEETS = {
+    ".json": ("records", sheets.damage_json),
+    ".jsonl": ("records", sheets.damage_lines),
+    ".parquet": ("parquet", sheets.damage_parquet),
+    ".xlsx": ("worksheet", sheets.damage_xlsx),
+}
 READERS: list[Any] = [
     *LABEL_READERS,
+    *(
+        Reader(
+            name=f"labels{ending}",
+            modules=(f"{sheets.TABLES}.{module}",),
+            make=sheets.rows,
+            damage=damage,
+            read=sheets.read(ending),
+            literal=partial(sheets.literal_in, ending),
+            exact=False,
+        )
+        for ending, (module, damage) in SHEETS.items()
+    ),
+    Reader(
+        name="decisions.csv",
+        modules=("balancemix.data.decisions", "balancemix.data.small_table"),
+        make=decided.decisions,
+        damage=damage_text(",\n"),
+        read=decided.read_decided,
+        literal=decided.literal_decided,
+        fixed={f"photos/{name}": LABEL_READERS[0].fixed[name] for name in decided.GIVEN}
+        | {"photos/labels.csv": decided.TABLE.encode()},
+        exact=False,
+    ),
     Reader(
         name="images",
         modules=("balancemix.data.images",),

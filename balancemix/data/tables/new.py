@@ -190,7 +190,7 @@ def _write_parquet(out: Path, columns: Columns) -> None:
     import pyarrow
 
     table = pyarrow.table({name: pyarrow.array(list(cells)) for name, cells in columns.items()})
-    write_whole(out, lambda draft: parquet.write_table(table, draft))
+    write_whole(out, lambda draft: parquet.write_table(table, draft, write_page_checksum=True))
 
 
 WRITERS: dict[str, Callable[[Path, Columns], None]] = {

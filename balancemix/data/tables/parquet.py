@@ -32,10 +32,14 @@ class ParquetSheet:
             self._opened() as table,
             show(f"read {self.file.name}", table.metadata.num_rows) as bar,
         ):
+            left = table.metadata.num_rows
             for batch in table.iter_batches(BATCH):
                 columns = [_texts(column) for column in batch.columns]
                 yield from map(list, zip(*columns, strict=True))
                 bar.advance(batch.num_rows)
+                left -= batch.num_rows
+            if left:
+                raise ValueError("it has another number of rows than it says")
 
     def write(self, out: Path, edits: Edits) -> None:
         """Write the file with some cells changed; schema, metadata and row groups stay."""
@@ -106,7 +110,10 @@ class ParquetSheet:
     def _opened(self) -> Iterator[Any]:
         parquet = import_parquet(self.file)
         try:
-            with self.file.open("rb") as stream, parquet.ParquetFile(stream) as table:
+            with (
+                self.file.open("rb") as stream,
+                parquet.ParquetFile(stream, page_checksum_verification=True) as table,
+            ):
                 yield table
         except InputError:
             raise

@@ -90,9 +90,11 @@ class RecordsSheet:
             if not isinstance(content, dict):
                 raise self._wrong(number, "is not an object; write {…}")
             yield Piece(place, end, content)
-            place = _after_blank(text, end)
+            start, place = place, _after_blank(text, end)
             number += 1
             if lines:
+                if "\n" in text[start:end]:
+                    raise self._wrong(number - 1, "is written over several lines; write it on one")
                 if place < len(text) and "\n" not in text[end:place]:
                     raise self._wrong(number, "begins on the line of the one before")
             elif text.startswith(",", place):

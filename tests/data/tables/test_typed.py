@@ -236,6 +236,7 @@ def test_json_keeps_the_text_of_other_records_and_the_style_of_changed_ones(tmp_
         (".json", '[{"a": 1}]]', "end it with a single ]"),
         (".json", "[" * 100_000, "object 0: not JSON"),
         (".jsonl", '{"a": 1} {"a": 2}', "object 1: begins on the line of the one before"),
+        (".jsonl", '{"a": 1}\n{"a":\n 1}', "object 1: is written over several lines"),
         (".jsonl", '{"a": 1}\n[]', "object 1: is not an object"),
     ],
 )
