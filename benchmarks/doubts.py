@@ -10,7 +10,7 @@ from statistics import mean
 
 from results import ROOT, put
 
-from balancemix.labels.classes import class_groups
+from balancemix.labels.classes import class_counts, class_groups
 from balancemix.labels.table import Status
 from balancemix.run import Run
 
@@ -24,7 +24,7 @@ def main() -> None:
         sys.exit("bench/coco: no run with clean labels has ended; run results.py coco first")
     runs = [Run(path).table for path in paths]
     lines = ""
-    for name, classes in class_groups(runs[0].given.sum(0), "auto").items():
+    for name, classes in class_groups(class_counts(runs[0].given), "auto").items():
         shares: list[list[float]] = [[], [], []]
         for run in runs:
             given, status = (matrix[:, classes] for matrix in (run.given, run.status))

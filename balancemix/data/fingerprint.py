@@ -59,11 +59,14 @@ def check_fingerprint(arrays: Mapping[str, Array]) -> None:
         rows, columns = shapes[0], shapes[1]
         if len(rows) != 1 or len(columns) != 1 or shapes[2:] != [rows + columns, rows, rows]:
             raise ValueError(f"its facts of the {split} rows do not belong together")
+        given = arrays[f"{split}_given"]
+        if given.size and (given.min() < -1 or given.max() > 1):
+            raise ValueError(f"it does not hold the given labels of the {split} rows")
         verified = arrays.get(f"{split}_verified")
         if verified is not None and (
             verified.shape != rows + columns or verified.dtype != np.bool_
         ):
-            raise ValueError(f"it does not hold which labels of the {split} rows are verified")
+            raise ValueError(f"it does not hold the verified labels of the {split} rows")
 
 
 def matched(rows: Rows, kept: Mapping[str, Array], where: str | Path) -> Rows:

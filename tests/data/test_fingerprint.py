@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from balancemix.data import FeatureRows
-from balancemix.data.fingerprint import fingerprint, matched
+from balancemix.data.fingerprint import check_fingerprint, fingerprint, matched
 from balancemix.errors import InputError
 from tests.toys import single
 
@@ -79,6 +79,25 @@ def test_unknown_and_verified_labels_are_kept(tmp_path):
             matched(changed, kept, "x.npz")
     with pytest.raises(InputError, match="was absent and is unknown"):
         matched(rows.with_verified(None), fingerprint(plain), "x.npz")
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("train_given", np.full((4, 2), 255, np.uint8)),
+        ("test_given", np.full((4, 2), -2, np.int8)),
+        ("train_verified", np.ones((4, 3), np.bool_)),
+        ("test_verified", np.ones((4, 2), np.uint8)),
+    ],
+)
+def test_labels_that_cannot_be_are_refused(name, array):
+    facts = fingerprint(make_rows())
+    arrays = {
+        f"{split}_{key}": value for split in ("train", "test") for key, value in facts.items()
+    }
+    check_fingerprint(arrays)
+    with pytest.raises(ValueError, match=f"it does not hold .* of the {name.split('_')[0]} rows"):
+        check_fingerprint(arrays | {name: array})
 
 
 def test_a_fingerprint_without_them_is_as_it_was():
