@@ -19,7 +19,8 @@ data         the fingerprint of the rows: what the run was started with
 
 `checksums.json` holds their checksums, by which damage is noticed when they are read. `audit`,
 `export` and `report` write findings, corrected and report, unless --out says otherwise; their
-checksums are in `.outputs.json`, by which the edits of a person are noticed.
+checksums are in `.outputs.json`, by which the edits of a person are noticed. `.judge` holds the
+finished parts of a long judgement, until `judge` is written.
 """
 
 from __future__ import annotations

@@ -23,8 +23,9 @@ from balancemix import cli, processes
 from balancemix.data.features import FeatureRows
 from balancemix.data.images import ImageRows
 from balancemix.data.source import View
-from balancemix.judge import blocks, judge
+from balancemix.judge import basis, blocks, judge
 from balancemix.judge.ridge import Ridge
+from balancemix.judge.stages import Stages
 from balancemix.labels.noise import parse
 from balancemix.methods import BalanceMix, Method
 from balancemix.methods.balancemix import Relabel
@@ -161,11 +162,19 @@ def own_loop(case: str) -> dict:
 
 
 def judged() -> dict:
-    """Judge rows by landmarks, in blocks that several processes share."""
+    """Judge rows by landmarks, in blocks that several processes share; again from the stages."""
     rows = make_rows(203)
-    with patch.object(blocks, "BLOCK", 16):
-        ridge = Ridge.of(rows.features, landmarks=40)
-        opinion = judge(rows.given, ridge)
+    with (
+        patch.object(blocks, "BLOCK", 16),
+        patch.object(basis, "LONG", 0),
+        TemporaryDirectory() as folder,
+    ):
+        stages = Stages(Path(folder))
+        first = judge(rows.given, Ridge.of(rows.features, landmarks=40, stages=stages))
+        ridge = Ridge.of(rows.features, landmarks=40, stages=stages)
+        with patch.object(Ridge, "leave_one_out", side_effect=AssertionError("is stored")):
+            opinion = judge(rows.given, ridge)
+        assert torch.equal(first.score, opinion.score)
         machine = ridge.solve(rows.given.float(), 1.0)
     return {"posterior": opinion.posterior, "score": opinion.score, **machine.state_dict()}
 
