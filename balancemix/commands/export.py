@@ -33,8 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write the corrected labels."""
     from balancemix.auditing.export import corrected, decided
+    from balancemix.data.changes import log_of
     from balancemix.data.formats import find_writer, is_data
-    from balancemix.data.writing import natural_ending, outputs_of
+    from balancemix.data.writing import is_regular, natural_ending, outputs_of
     from balancemix.errors import printable
     from balancemix.files import check_output
     from balancemix.run import Run
@@ -65,6 +66,8 @@ def run(arguments: argparse.Namespace) -> None:
             run_.outputs.remember(each)
     rows = f"{len(labels.source):,} rows, {labels.changed:,} labels changed"
     print(f"{printable(str(out))}: {rows}")
+    if labels.changed and is_regular(out):
+        print(f"each change, and why: {printable(str(log_of(out)))}")
     if labels.left:
         notes.append(
             f"{labels.left:,} findings were left out: their labels have changed since the training"

@@ -69,6 +69,7 @@ def test_data_comes_back_with_what_people_decided(folder, capsys):
     assert main(["export", "photos"]) == 0
     said = capsys.readouterr()
     assert "labels.corrected.csv: 4 rows, 2 labels changed" in said.out
+    assert "each change, and why: " in said.out
     assert "does not say which labels are verified, as it has no column of that name" in said.err
     expected = TABLE.replace("cat|dog,train", "cat,train").replace("=c.png,cat", "=c.png,cat|dog")
     with open("labels.corrected.csv", encoding="utf-8") as file:

@@ -113,10 +113,10 @@ def filled(rows: int, classes: int, options: ReadOptions) -> Tensor:
 def said_of_names(options: ReadOptions) -> str:
     """Say what a class means that a list of names leaves out."""
     if options.unlabelled == "unknown":
-        return "a class that is not named is unknown, as --unlabelled says: no row is a negative"
+        return "a class that is not named is unknown (--unlabelled): no row is without a class"
     return (
-        "a class that is not named is absent; if it was only not looked for, pass "
-        "--unlabelled unknown, or its rows count as wrong answers"
+        "a class that is not named is absent; where it only was not looked for, that teaches the "
+        "model to miss it: pass --unlabelled unknown"
     )
 
 
