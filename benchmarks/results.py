@@ -22,7 +22,8 @@ from balancemix.files import write_text
 from balancemix.plan.shipped import bench_plans
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = [ROOT / "docs" / "results.md", *sorted((ROOT / "docs" / "tables").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "docs" / "results.md"]
+DOCUMENTS += sorted((ROOT / "docs" / "tables").glob("*.md"))
 LEDGER = "benchmarks/ledger.jsonl"
 FEATURES = "../shared/data/coco160-features.npz"
 FASHION = "bench/deepfashion.npz"
