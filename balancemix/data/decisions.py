@@ -7,6 +7,7 @@ label, which is then verified; "unsure" changes nothing.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
@@ -31,7 +32,8 @@ def decisions_file(data: Path) -> Path | None:
     """
     folder = folder_beside(data)
     file = None if folder is None else folder / "decisions.csv"
-    return file if file is not None and file.is_file() else None
+    # os.path, since a name can be too long for the file system.
+    return file if file is not None and os.path.isfile(file) else None
 
 
 def decide(source: Source) -> Source:
