@@ -23,7 +23,7 @@ def read_known(asked: Asked) -> Labels | None:
     if set(header) >= NIH and asked.options.label_column in (None, "Finding Labels"):
         options = replace(asked.options, separator=asked.options.separator or "|")
         labels = joined.read(replace(asked, options=options), nothing=NO_FINDING)
-        said = f"it is NIH's, by its columns: {NO_FINDING!r} is no label (--format table)"
+        said = f"it is NIH's, by its columns: {NO_FINDING!r} is no label"
         return replace(labels, said=[said, *labels.said])
     found = [header.index(name) for name in CHEXPERT if name in header]
     if len(found) >= LEAST and asked.roles.label is None:

@@ -16,11 +16,11 @@ from torch import Tensor
 
 from balancemix.data.source import Source, check_text
 from balancemix.data.tables.roles import IMAGE, LABEL, SPLIT, plain
+from balancemix.data.tables.rows import WHOLE_ROW
+from balancemix.data.tables.separators import DEFAULT as SEPARATOR
 from balancemix.errors import InputError
 from balancemix.files import write_csv, write_whole
 
-SEPARATOR = "|"  # of labels
-WHOLE_ROW = "*"  # all labels of a row are verified
 ROLES = {*IMAGE, *LABEL, *SPLIT, "group", "verified"}
 Columns = Mapping[str, Sequence[Any]]  # lists of names are lists, what is unknown is None
 
