@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Count and print."""
     from balancemix.data import read
+    from balancemix.data.splits import rows_of_split
     from balancemix.files import to_json
     from balancemix.labels.classes import describe
 
@@ -52,24 +53,6 @@ def run(arguments: argparse.Namespace) -> None:
         print(to_json(facts, indent=2))
     else:
         show(facts)
-
-
-def rows_of_split(source: Any, name: str | None, options: Any) -> Any:
-    """List the rows of a split, or all if none is asked for and the files name none."""
-    from balancemix.data.splits import hold_out
-    from balancemix.errors import InputError, suggest
-
-    splits = source.split
-    if splits is None:
-        if name is None:
-            return range(len(source))
-        count, groups = len(source), source.group_numbers
-        splits = hold_out(str(source.path), count, options.holdout, options.seed, groups)
-    name = name or "train"
-    rows = [i for i, split in enumerate(splits) if split == name]
-    if not rows:
-        raise InputError(f"--split {name}: no such rows; {suggest(name, sorted(set(splits)))}")
-    return rows
 
 
 def show(facts: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from balancemix.data.rows import Rows
-from balancemix.data.source import Source, check_text
+from balancemix.data.source import ReadOptions, Source, check_text
 from balancemix.errors import InputError, listing, suggest
 from balancemix.labels import noise
 from balancemix.labels.classes import class_counts
@@ -142,6 +142,21 @@ def hold_out(
         raise InputError(f"{where}: all rows are of one group, and a group is not divided")
     held = set(drawn.tolist())
     return ["test" if i in held else "train" for i in range(count)]
+
+
+def rows_of_split(source: Source, name: str | None, options: ReadOptions) -> Sequence[int]:
+    """List the rows of a split, `train` unless named; all, if neither it nor any split is."""
+    splits = source.split
+    if splits is None:
+        if name is None:
+            return range(len(source))
+        count, groups = len(source), source.group_numbers
+        splits = hold_out(str(source.path), count, options.holdout, options.seed, groups)
+    name = name or "train"
+    rows = [i for i, split in enumerate(splits) if split == name]
+    if not rows:
+        raise InputError(f"--split {name}: no such rows; {suggest(name, sorted(set(splits)))}")
+    return rows
 
 
 def draw_rows(
