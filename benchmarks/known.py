@@ -1,0 +1,112 @@
+"""Labels with known truth and what the judge thinks of them: what estimates are measured on.
+
+Training rows only. Two sets with labels that people really got wrong, and four with simulated
+errors of COCO's labels. A set is judged once, and kept in the folder for temporary files.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from results import ROOT
+
+from balancemix.judge import judge
+from balancemix.labels import noise
+
+DATA = ROOT.parent / "shared" / "data"
+COCO = "coco160-features.npz"
+SIMULATED = {
+    "mislabel 20 %": (COCO, "mislabel:0.2"),
+    "mislabel 40 %": (COCO, "mislabel:0.4"),
+    "flip 10 %": (COCO, "flip:0.1"),
+    "single positive": (COCO, "single"),
+}
+REAL = {
+    "captions": ("real-noise/coco-captions.npz", "none"),
+    "birds": ("real-noise/birds.npz", "none"),
+}
+SETS = {**SIMULATED, **REAL}
+SIDES = ("wrong", "missing")
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Known:
+    """N×K given labels, their truth, and the judge's leave-one-out score and posterior."""
+
+    given: Bools
+    truth: Bools
+    score: Floats
+    posterior: Floats
+
+    def side(self, side: str) -> Bools:
+        """Mark the labels that can be wrong, the given ones, or missing, the others."""
+        return self.given if side == "wrong" else ~self.given
+
+    @cached_property
+    def error(self) -> Bools:
+        """Mark the labels that are not as given."""
+        return self.given != self.truth
+
+    @cached_property
+    def modelled(self) -> Floats:
+        """Compute the judge's probability that a label is not as given."""
+        return np.where(self.given, 1 - self.posterior, self.posterior)
+
+    @cached_property
+    def doubt(self) -> Floats:
+        """Join both opinions: half log-odds of the posterior, half of the score."""
+        odds = [
+            np.log(clamped) - np.log1p(-clamped)
+            for clamped in (
+                np.clip(self.posterior, 1e-6, 1 - 1e-6),
+                np.clip(self.score, 1e-4, 1 - 1e-4),
+            )
+        ]
+        present = (odds[0] + odds[1]) / 2
+        return np.where(self.given, -present, present)
+
+    def errors(self, side: str) -> Floats:
+        """Count the errors of each row."""
+        return (self.error & self.side(side)).sum(1).astype(np.float64)
+
+    def sums(self, side: str) -> Floats:
+        """Sum what the judge expects of each row: modelled errors, and disagreements: N×2."""
+        apart = np.abs(self.given - np.clip(self.score, 0, 1))
+        here = self.side(side)
+        return np.stack([(each * here).sum(1) for each in (self.modelled, apart)], 1)
+
+
+def load(name: str) -> Known:
+    """Judge a set, or read what was judged before."""
+    kept = Path(tempfile.gettempdir()) / "balancemix-known" / f"{name.replace(' ', '-')}.npz"
+    if not kept.exists():
+        kept.parent.mkdir(exist_ok=True)
+        np.savez(kept, **_judged(*SETS[name]))
+    with np.load(kept) as stored:
+        labels = {key: stored[key].astype(bool) for key in ("given", "truth")}
+        return Known(**labels, **{k: stored[k].astype(np.float64) for k in ("score", "posterior")})
+
+
+def _judged(file: str, kind: str) -> dict[str, npt.NDArray[np.generic]]:
+    with np.load(DATA / file) as stored:
+        train = stored["split"] == "train"
+        features = torch.from_numpy(stored["features"][train].astype(np.float32))
+        labels = torch.from_numpy(stored["labels"][train]).to(torch.int8)
+        truth = stored["truth"][train] if "truth" in stored else labels.numpy()
+    given = noise.parse(kind).apply(labels, 0).given
+    opinion = judge(given, features)
+    return {
+        "given": given.numpy(),
+        "truth": truth,
+        "score": opinion.score.numpy(),
+        "posterior": opinion.posterior.numpy(),
+    }
