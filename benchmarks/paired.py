@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from statistics import mean, stdev
 
 import numpy as np
-import numpy.typing as npt
 from torch import Tensor
 
-Counts = npt.NDArray[np.int32]
-Floats = npt.NDArray[np.float64]
+from balancemix.evaluation import resampling
+from balancemix.evaluation.resampling import Counts, Floats
 
 # 97.5 % quantiles of Student's t for 1, 2, … degrees of freedom.
 T975 = (12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622)
@@ -57,11 +56,7 @@ def over_rows(ours: Sequence[Floats], others: Sequence[Floats]) -> tuple[float, 
 
 def draw_rows(rows: int, draws: int, seed: int = 0) -> Counts:
     """Draw `rows` of as many rows with replacement: how often each row comes in each draw, N×R."""
-    generator = np.random.default_rng(seed)
-    counts = np.empty((rows, draws), dtype=np.int32)
-    for draw in range(draws):
-        counts[:, draw] = np.bincount(generator.integers(0, rows, rows), minlength=rows)
-    return counts
+    return resampling.draw_rows(rows, draws, np.random.default_rng(seed))
 
 
 def mean_ap(truth: Tensor, logits: Tensor, counts: Counts) -> Floats:
@@ -71,26 +66,7 @@ def mean_ap(truth: Tensor, logits: Tensor, counts: Counts) -> Floats:
     """
     total, classes = np.zeros(counts.shape[1]), np.zeros(counts.shape[1])
     for scores, labels in zip(logits.T.numpy(), truth.T.numpy(), strict=True):
-        each = _ap(scores, labels, counts)
+        each = resampling.ap_of_draws(scores, labels, counts)
         total += np.nan_to_num(each)
         classes += ~np.isnan(each)
     return 100 * total / classes
-
-
-def _ap(scores: Floats, labels: Floats, counts: Counts) -> Floats:
-    """Compute a class's average precision in each draw; equal scores are one rank."""
-    order = np.argsort(-scores, kind="stable")
-    order = order[labels[order] >= 0]
-    ranked, present = scores[order], labels[order] == 1
-    ranks = counts[order].cumsum(0, dtype=np.int32)  # rows at or above each place
-    hits = counts[order[present]].cumsum(0, dtype=np.int32)  # positives at or above each positive
-    # A rank ends at the last row of its score, and so do the positives in it.
-    places = np.flatnonzero(present)
-    ends = np.searchsorted(-ranked, -ranked[places], side="right") - 1
-    last = np.searchsorted(places, ends, side="right") - 1
-    drawn = counts[order[present]]
-    precision = hits[last] / np.maximum(ranks[ends], 1)
-    positives = drawn.sum(0)
-    with np.errstate(invalid="ignore"):
-        average: Floats = (drawn * precision).sum(0) / np.where(positives, positives, np.nan)
-    return average

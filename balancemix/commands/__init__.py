@@ -8,6 +8,7 @@ from types import ModuleType
 from balancemix.commands import (
     audit,
     bench,
+    compare,
     demo,
     embed,
     evaluate,
@@ -30,6 +31,7 @@ COMMANDS: dict[str, ModuleType] = {
     "noise": noise,
     "audit": audit,
     "export": export,
+    "compare": compare,
     "bench": bench,
     "report": report,
     "presets": presets,

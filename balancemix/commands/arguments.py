@@ -29,9 +29,9 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_directory", type=Path, metavar="RUN", help="a directory of `train`")
 
 
-def add_force(parser: argparse.ArgumentParser) -> None:
-    """Declare --force."""
-    parser.add_argument("--force", action="store_true", help="replace --out if it exists")
+def add_force(parser: argparse.ArgumentParser, flag: str = "--out") -> None:
+    """Declare --force, which replaces the file that `flag` names."""
+    parser.add_argument("--force", action="store_true", help=f"replace {flag} if it exists")
 
 
 def add_above(parser: argparse.ArgumentParser, what: str) -> None:

@@ -160,14 +160,18 @@ KINDS: dict[str, dict[str, Any]] = {
 
 def save(figure: Figure, path: Path) -> list[Path]:
     """Write `path`.svg and `path`.png, whole or not at all; return both paths."""
-    written = []
-    for kind, options in KINDS.items():
-        file = path.with_name(f"{path.name}.{kind}")
-        write = functools.partial(figure.savefig, format=kind, dpi=200, metadata=options)
-        with style(**{"svg.hashsalt": path.name}):
-            write_whole(file, write)
-        written.append(file)
+    written = [path.with_name(f"{path.name}.{kind}") for kind in KINDS]
+    for file in written:
+        save_as(figure, file)
     return written
+
+
+def save_as(figure: Figure, file: Path) -> None:
+    """Write one file, an SVG or a PNG by its ending, whole or not at all."""
+    kind = file.suffix[1:].lower()
+    write = functools.partial(figure.savefig, format=kind, dpi=200, metadata=KINDS[kind])
+    with style(**{"svg.hashsalt": file.stem}):
+        write_whole(file, write)
 
 
 def inline(figure: Figure, name: str, caption: str) -> str:
