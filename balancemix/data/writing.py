@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from balancemix.data.changes import Why, log_of, write_changes
@@ -24,7 +25,8 @@ def write_labels(source: Source, given: Tensor, out: Path, why: Why) -> list[str
     form = _format_of(source)
     only_read = form is not None and not isinstance(form, WritableFormat)
     notes = [_only_as_table(source, out)] if only_read else []
-    notes += writer.write(stored, given, out) or []
+    labels = _with_unscored(source, given) if only_read else given
+    notes += writer.write(stored, labels, out) or []
     if is_regular(out):
         write_changes(stored, given, out, why)
     return notes
@@ -57,6 +59,20 @@ def _format_of(source: Source) -> Format | None:
     """Find the format of a source that is in files."""
     in_files = source.path.exists() and builtin.recognise(source.path) is None
     return find_format(source.path) if in_files else None
+
+
+def _with_unscored(source: Source, given: Tensor) -> Tensor:
+    """Make labels unknown that are not scored, which a new table cannot say in another way.
+
+    These are VOC's difficult objects among the rows to score on, unless somebody decided.
+    """
+    if source.truth is None:
+        return given
+    held = torch.tensor([name != "train" for name in source.split or ["train"] * len(source)])
+    left = held.unsqueeze(1) & (source.truth < 0) & (given == source.as_in_file.given)
+    if source.verified is not None:
+        left &= ~source.verified
+    return given.masked_fill(left, -1)
 
 
 def _only_as_table(source: Source, out: Path) -> str:
