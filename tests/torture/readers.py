@@ -249,7 +249,7 @@ LABEL_READERS = [
     ),
     Reader(
         name="COCO JSON",
-        modules=(f"{FORMATS}.coco",),
+        modules=(f"{FORMATS}.coco", f"{FORMATS}.coco_json"),
         make=seeds.coco,
         damage=damage_coco,
         read=read_folder,

@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from balancemix.data.small_table import read_small_table
+from balancemix.data.formats.coco_json import ADDED, added_to, by_id, content_of, pairs_of
 from balancemix.data.source import ReadOptions, Source
 from balancemix.data.splits import check_classes
 from balancemix.errors import InputError, suggest
-from balancemix.files import from_json, write_bytes, write_sheet
+from balancemix.files import write_bytes, write_sheet
 
 ENDING = ".json"  # of what `write` writes
-ADDED = ("image", "class")
 YEARS = ("2017", "2014")
 PARTS = ("train", "val")
 UNANNOTATED = ("drop", "keep")
@@ -96,13 +93,13 @@ def _write_part(
     source: Source, given: Tensor, rows: list[int], part: str, year: str, out: Path
 ) -> list[str]:
     file = _file(source.path, part, year)
-    content = _content(file)
-    categories = _by_id(file, content, "categories", "name")
-    images = _by_id(file, content, "images", "file_name")
+    content = content_of(file)
+    categories = by_id(file, content, "categories", "name")
+    images = by_id(file, content, "images", "file_name")
     folder = _images(source.path, f"{part}{year}")
     number = {(folder / name).relative_to(source.path).as_posix(): i for i, name in images.items()}
-    labels = _pairs(file, content, images, categories)
-    labelled = labels | set(_added(file, images, categories))
+    labels = pairs_of(file, content, images, categories)
+    labelled = labels | set(added_to(file, images, categories))
     before, after = (
         {(number.get(source.names[i], -1), source.classes[k]) for i in rows for k in _present(m[i])}
         for m in (source.given, given)
@@ -167,81 +164,13 @@ def _images(folder: Path, name: str) -> Path:
 
 def _read_part(file: Path) -> tuple[dict[int, str], list[str], Tensor]:
     """Read the categories by id, the names of the images, and the labels: N×K."""
-    content = _content(file)
-    categories = _by_id(file, content, "categories", "name")
+    content = content_of(file)
+    categories = by_id(file, content, "categories", "name")
     check_classes(str(file), list(categories.values()))
-    images = _by_id(file, content, "images", "file_name")
+    images = by_id(file, content, "images", "file_name")
     row = {number: i for i, number in enumerate(images)}
     column = {number: k for k, number in enumerate(categories)}
-    labels = _pairs(file, content, images, categories) | set(_added(file, images, categories))
+    labels = pairs_of(file, content, images, categories) | set(added_to(file, images, categories))
     given = torch.zeros(len(row), len(column), dtype=torch.int8)
     given[[row[i] for i, _ in labels], [column[k] for _, k in labels]] = 1
     return categories, list(images.values()), given
-
-
-def _pairs(
-    file: Path, content: dict[str, Any], images: dict[int, str], categories: dict[int, str]
-) -> set[tuple[int, int]]:
-    """Read the ids of image and category of all annotations."""
-    pairs = set()
-    for where, image, category in _entries(file, content, "annotations", "image_id", "category_id"):
-        if image not in images:
-            raise InputError(f"{where}: image_id {image} is not among the images")
-        if category not in categories:
-            raise InputError(f"{where}: category_id {category} is not among the categories")
-        pairs.add((image, category))
-    return pairs
-
-
-def _added(
-    file: Path, images: dict[int, str], categories: dict[int, str]
-) -> Iterator[tuple[int, int]]:
-    """Read the labels without a box from the file beside, if there is one: ids of both."""
-    place = file.with_suffix(".added.csv")
-    if not place.is_file():
-        return
-    ids = [{name: i for i, name in names.items()} for names in (images, categories)]
-    for where, cells in read_small_table(place, ADDED):
-        for what, name, known in zip(ADDED, cells, ids, strict=True):
-            if name not in known:
-                raise InputError(f"{where}: {what} {name!r} is not in {file.name}")
-        yield ids[0][cells[0]], ids[1][cells[1]]
-
-
-def _content(file: Path) -> dict[str, Any]:
-    try:
-        content = from_json(file.read_bytes())
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror})") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{file}: not JSON ({error}); unpack it again") from error
-    if not isinstance(content, dict):
-        raise InputError(f"{file}: not COCO's JSON, which holds images, annotations, categories")
-    return content
-
-
-def _by_id(file: Path, content: dict[str, Any], key: str, field: str) -> dict[int, str]:
-    """Read one field of each entry of a list, by the entry's id."""
-    values: dict[int, str] = {}
-    for where, number, value in _entries(file, content, key, "id", field):
-        if number in values:
-            raise InputError(f"{where}: id {number} is used twice; give each entry its own id")
-        values[number] = value
-    return values
-
-
-def _entries(
-    file: Path, content: dict[str, Any], key: str, first: str, second: str
-) -> Iterator[tuple[str, int, Any]]:
-    """Read two fields of each entry of a list, the first a number, and the entry's place."""
-    entries = content.get(key)
-    if not isinstance(entries, list):
-        keys = ", ".join(map(repr, content)) or "nothing"
-        raise InputError(f"{file}: no list {key!r}, only {keys}; is it an `instances` file?")
-    kinds = {first: int, second: str if second.endswith("name") else int}
-    for i, entry in enumerate(entries):
-        for field, kind in kinds.items():
-            if not isinstance(entry, dict) or not isinstance(entry.get(field), kind):
-                word = "number" if kind is int else "text"
-                raise InputError(f"{file}: {key}[{i}] has no {field!r}, or not as a {word}")
-        yield f"{file}: {key}[{i}]", entry[first], entry[second]
