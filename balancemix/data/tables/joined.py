@@ -23,12 +23,14 @@ from balancemix.data.tables.layout import (
 from balancemix.data.tables.names import name_classes
 from balancemix.data.tables.rows import RowReader
 from balancemix.data.tables.separators import (
+    DEFAULT,
     LIST,
     Separator,
     UndecidedError,
     decide,
     items_of,
     labels_of,
+    several_words,
 )
 from balancemix.data.tables.sheet import Sheet
 from balancemix.errors import InputError
@@ -147,6 +149,8 @@ def read(asked: Asked, nothing: str = "") -> Labels:
     name = asked.sheet.header[asked.roles.label or 0]
     how = "lists" if mark == LIST else f"joined by {mark!r}"
     said = [f"labels in column {name!r} are {how}: {why} (--separator)"]
+    if mark == DEFAULT and asked.options.separator is None and asked.listed is None:
+        said += _said_of_words(cells)
     unlabelled = -1 if asked.options.unlabelled == "unknown" else 0
     layout = Joined(asked.roles.label or 0, mark, names.texts, nothing, unlabelled)
     said = [*said, *names.said, said_of_names(asked.options)]
@@ -154,6 +158,19 @@ def read(asked: Asked, nothing: str = "") -> Labels:
         layout, rows.names, names.classes, given, rows.records, rows.splits, rows.groups, verified,
         said,
     )  # fmt: skip
+
+
+def _said_of_words(cells: Sequence[str]) -> list[str]:
+    """Say that cells of several words may be several labels, where no cell has a mark."""
+    different = set(cells)
+    text = "" if any(DEFAULT in cell for cell in different) else several_words(different)
+    if not text:
+        return []
+    words = " and ".join(repr(word) for word in text.split()[:2])
+    return [
+        f"{text!r} is one label here; as other cells have {words}, it may be several: then pass "
+        '--separator " "'
+    ]
 
 
 def _check_lists(asked: Asked, cells: Sequence[str], rows: RowReader) -> None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 LIST = "list"  # ["cat", "dog"] as in JSON, or ['cat', 'dog'] as in Python
 WHOLE = "whole"  # a cell is one label
 MARKS = ("|", ";", ",")
+SPACE = " "  # joins labels only if classes.txt or --separator says so: names may have two words
 DEFAULT = "|"  # where no cell has several labels
 _ITEM = r"'(?:[^'\\]|\\['\\])*'|\"(?:[^\"\\]|\\[\"\\])*\"|\d+"
 _LIST = re.compile(rf"\[\s*(?:(?:{_ITEM})\s*(?:,\s*(?:{_ITEM})\s*)*)?\]")
@@ -96,14 +97,31 @@ def decide(cells: Collection[str], listed: Collection[str] | None) -> Separator:
     return Separator(chosen, why)
 
 
+def several_words(cells: Collection[str]) -> str:
+    """Find a cell of several words that looks like several labels, or return "".
+
+    That is so if most cells of several words consist of words that other cells have, too.
+
+    >>> several_words({"dry road", "dry", "road"}), several_words({"tree house", "tree"})
+    ('dry road', '')
+    """
+    words = {cell: set(cell.split()) for cell in map(str.strip, cells) if cell}
+    times = Counter(word for each in words.values() for word in each)
+    several = sorted(cell for cell, each in words.items() if len(each) > 1)
+    likely = [cell for cell in several if all(times[word] > 1 for word in words[cell])]
+    return likely[0] if 2 * len(likely) > len(several) else ""
+
+
 def _by_classes(cells: list[str], listed: set[str]) -> Separator | None:
     """Find the reading by which each label is one of the classes."""
+
+    def fits(mark: str) -> bool:
+        return all((found := labels_of(cell, mark)) and listed.issuperset(found) for cell in cells)
+
     marks = [mark for mark in MARKS if any(mark in cell for cell in cells)]
-    fitting = [
-        mark
-        for mark in (*marks, LIST, WHOLE)
-        if all((found := labels_of(cell, mark)) and listed.issuperset(found) for cell in cells)
-    ]
+    fitting = [mark for mark in (*marks, LIST, WHOLE) if fits(mark)]
+    if not fitting and fits(SPACE):
+        fitting = [SPACE]
     for mark in fitting[1:]:
         for cell in cells:
             if set(labels_of(cell, fitting[0])) != set(labels_of(cell, mark)):
