@@ -10,15 +10,15 @@ import torch
 from torch import Tensor
 
 from balancemix.data import images
-from balancemix.data.source import ReadOptions, Source, leave_out, read_text
+from balancemix.data.source import ReadOptions, Source, is_object, leave_out, read_text
 from balancemix.data.splits import check_classes
 from balancemix.data.tables import SHEETS, Sheet, open_sheet
 from balancemix.data.tables.frame import Frame, FrameSheet
 from balancemix.data.tables.layout import Change, Labels, Layout
 from balancemix.data.tables.new import WRITERS, write_new
 from balancemix.data.tables.reading import HEADER, read_labels
-from balancemix.data.tables.roles import plain
 from balancemix.data.tables.rows import path_of
+from balancemix.data.tables.verified import VerifiedColumn
 from balancemix.errors import InputError
 from balancemix.progress import progress
 
@@ -39,6 +39,7 @@ class Table:
     records: Sequence[int]
     folder: Path
     verified: Tensor | None = None  # as the file says
+    verified_column: VerifiedColumn | None = None
 
     @property
     def ending(self) -> str:
@@ -56,7 +57,9 @@ def recognise(path: Path) -> str | None:
     if file is not None:
         return f"it holds {file.name}"
     ending = path.suffix.lower()
-    return f"it ends in {ending}" if ending in SHEETS and not path.is_dir() else None
+    if ending not in SHEETS or path.is_dir() or (ending == ".json" and is_object(path)):
+        return None
+    return f"it ends in {ending}"
 
 
 def find_table(folder: Path) -> Path | None:
@@ -107,7 +110,8 @@ def _source(
     folder = options.images or sheet.file.parent
     if options.images is not None and not folder.is_dir():
         raise InputError(f"--images {folder}: is not a folder; name that of the images")
-    origin = Table(sheet, labels.layout, labels.records, folder, labels.verified)
+    column = VerifiedColumn.of(labels)
+    origin = Table(sheet, labels.layout, labels.records, folder, labels.verified, column)
     if options.labels_only:
         return replace(source, origin=origin)
     return _with_images(source, origin, options.skip_bad)
@@ -163,19 +167,18 @@ def write(source: Source, given: Tensor, out: Path) -> list[str]:
     origin = source.origin
     if isinstance(origin, Table) and origin.ending in (out.suffix.lower(), ""):  # a frame has none
         change = Change(source.names, source.classes, source.given, given, origin.records)
-        origin.sheet.write(out, origin.layout.edits(origin.sheet, change))
+        edits = origin.layout.edits(origin.sheet, change)
+        column, before, after = origin.verified_column, origin.verified, source.verified
+        if column is not None and before is not None and after is not None:
+            edits = column.added_to(edits, origin.sheet, change, before, after)
+        origin.sheet.write(out, edits)
         return _unsaid(source, origin, out)
     write_new(source, given, out)
     return []
 
 
 def _unsaid(source: Source, origin: Table, out: Path) -> list[str]:
-    """Say if a table does not hold what is verified."""
-    verified, before = source.verified, origin.verified
-    if verified is None or not bool(verified.any()):
+    """Say if a table has no place for what is verified."""
+    if source.verified is None or not bool(source.verified.any()) or origin.verified_column:
         return []
-    if "verified" not in map(plain, origin.sheet.header):
-        return [f"{out}: does not say which labels are verified, as it has no column of that name"]
-    if before is not None and bool((verified & ~before).any()):
-        return [f"{out}: its column verified is as it was, without the labels verified since"]
-    return []
+    return [f"{out}: does not say which labels are verified, as it has no column of that name"]

@@ -70,6 +70,7 @@ class Labels:
     groups: list[str] | None = None
     verified: Tensor | None = None
     said: list[str] = field(default_factory=list)
+    roles: Roles | None = None
 
 
 @dataclass(frozen=True)

@@ -128,11 +128,7 @@ class RowReader:
         column = {name: k for k, name in enumerate(classes)}
         marks = torch.zeros(len(self.names), len(classes), dtype=torch.bool)
         for i, cell in enumerate(self.verified_cells):
-            if cell == WHOLE_ROW:
-                marks[i] = True
-                continue
-            names = _known(cell, column) if mark in (None, LIST) else labels_of(cell, mark)
-            for name in names:
+            for name in verified_names(cell, classes, mark):
                 if name not in column:
                     raise InputError(
                         f"{self.where(self.records[i])}: verified {name!r} is not a class; "
@@ -143,18 +139,39 @@ class RowReader:
         return marks
 
 
-def _known(cell: str, column: dict[str, int]) -> list[str]:
+def verified_names(cell: str, classes: Sequence[str], mark: str | None) -> Sequence[str]:
+    """Read the names in a cell of the column verified, joined by `mark`, or by any if it is None.
+
+    >>> verified_names("*", ["cat", "dog"], "|"), verified_names("dog;cat", ["cat", "dog"], None)
+    (['cat', 'dog'], ['dog', 'cat'])
+    """
+    if cell == WHOLE_ROW:
+        return classes
+    return _known(cell, classes) if mark in (None, LIST) else labels_of(cell, mark)
+
+
+def are_marks(items: Sequence[str], classes: Sequence[str]) -> bool:
+    """Tell whether the items of a list are a 0 or 1 for each class, and not names.
+
+    >>> are_marks(["1", "0"], ["cat", "dog"]), are_marks(["1"], ["0", "1"])
+    (True, False)
+    """
+    fits = len(items) == len(classes) and set(items) <= {"0", "1"}
+    return fits and not set(items) <= set(classes)
+
+
+def _known(cell: str, classes: Sequence[str]) -> list[str]:
     """Take a cell apart by the mark that gives names of classes."""
     items = items_of(cell)
     if items is not None:
-        marks = len(items) == len(column) and not set(items) <= set(column)
-        if marks and set(items) <= {"0", "1"}:
-            return [name for name, item in zip(column, items, strict=True) if item == "1"]
+        if are_marks(items, classes):
+            return [name for name, item in zip(classes, items, strict=True) if item == "1"]
         return items
+    if not cell:
+        return []
+    known = set(classes)
     readings = (labels_of(cell, mark) for mark in MARKS)
-    return next(
-        (names for names in readings if set(names) <= set(column)), labels_of(cell, DEFAULT)
-    )
+    return next((names for names in readings if set(names) <= known), labels_of(cell, DEFAULT))
 
 
 def path_of(name: str) -> str:
