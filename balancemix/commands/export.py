@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> None:
     from balancemix.auditing.export import corrected, decided
     from balancemix.data.changes import log_of
     from balancemix.data.formats import find_writer, is_data
-    from balancemix.data.writing import is_regular, natural_ending, outputs_of
+    from balancemix.data.writing import is_only_read, is_regular, natural_ending, outputs_of
     from balancemix.errors import printable
     from balancemix.files import check_output
     from balancemix.run import Run
@@ -55,7 +55,9 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.out is not None:  # wrong arguments must fail before files are read
         find_writer(arguments.out)
         check(arguments.out)
-    options = read_options(arguments, labels_only=True)
+    # A new table has the rows whose images are there, so that `train` reads it.
+    new = run_ is None and is_only_read(path)
+    options = read_options(arguments, labels_only=not new, skip_bad=new)
     labels = decided(arguments.data, options) if run_ is None else corrected(run_, arguments.above)
     name = f"labels.corrected{natural_ending(labels.source)}"
     out = arguments.out or (Path(name) if run_ is None else run_.path / name)

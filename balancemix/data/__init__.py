@@ -10,7 +10,7 @@ import torch
 
 from balancemix.data.decisions import decide
 from balancemix.data.features import FeatureRows
-from balancemix.data.formats import builtin, find_format, npz, table, why
+from balancemix.data.formats import builtin, find_format, is_label_file, npz, table, why
 from balancemix.data.formats import images as image_folder
 from balancemix.data.images import ImageRows
 from balancemix.data.rows import Batch, Rows, as_is
@@ -87,7 +87,7 @@ def rows_of(source: Source, view: View = View()) -> Rows:
         stored, pictures = source.stored, source.images
         rows = FeatureRows(source.features, *labels, view, stored=stored, pictures=pictures)
     elif isinstance(source.images, list):
-        folder = source.origin.folder if isinstance(source.origin, table.Table) else source.path
+        folder = getattr(source.origin, "folder", source.path)  # of a file by itself
         rows = ImageRows(source.images, *labels, view, folder=folder)
     else:
         raise InputError(f"{source.path}: has neither features nor image files")
@@ -98,7 +98,7 @@ def read_images(
     path: Path, view: View = View(), options: ReadOptions = ReadOptions()
 ) -> tuple[ImageRows, list[str] | None]:
     """Read all images of a folder in its order, and the split of each if the files name any."""
-    if not path.is_dir() and table.recognise(path) is None:
+    if not path.is_dir() and not is_label_file(path):
         raise InputError(f"{path}: is not a folder; name a folder of images with labels.csv")
     source = read(path, options)
     rows = rows_of(source, view)
@@ -123,8 +123,10 @@ def load_inputs(
         source = source.subset(source.rows_in("test"))
     elif path.is_dir():
         source = image_folder.read(path, options)
-    elif table.recognise(path) and path.exists():
-        source = replace(table.read(path, options), truth=None, verified=None)
+    elif is_label_file(path) and path.exists():
+        every = replace(options, unannotated="keep")
+        source = find_format(path, options.format).read(path, every)
+        source = replace(without_missing(source, options.skip_bad), truth=None, verified=None)
     elif npz.recognise(path) and path.exists():
         source = npz.read_features(path)
     else:

@@ -183,6 +183,20 @@ def check_text(where: str, name: str, *, file: bool = False) -> None:
         raise InputError(f"{where} {name!r} is not UTF-8; rename it") from None
 
 
+def is_object(file: Path) -> bool:
+    """Tell whether a file begins like an object in JSON.
+
+    >>> is_object(Path("nowhere.json"))
+    False
+    """
+    try:
+        with file.open("rb") as stream:
+            head = stream.read(4096)
+    except (OSError, ValueError):  # or a name that no file can have
+        return False
+    return head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
+
+
 def read_text(file: Path, missing: str, damaged: str = "unpack it again") -> str:
     """Read a text file; `missing` and `damaged` say what to do if it is."""
     try:

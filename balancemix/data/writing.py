@@ -50,6 +50,15 @@ def natural_ending(source: Source) -> str:
     return ".csv" if source.features is None else ".npz"
 
 
+def is_only_read(path: Path) -> bool:
+    """Tell whether the format of data has no writer, so that a new table is written of it.
+
+    >>> is_only_read(Path("photos.csv"))
+    False
+    """
+    return not isinstance(find_format(path), WritableFormat)
+
+
 def is_regular(out: Path) -> bool:
     """Tell whether a path is that of a file, there or not, and not of a device or a pipe."""
     return not out.exists() or stat.S_ISREG(out.stat().st_mode)

@@ -17,7 +17,7 @@ from torch import nn
 from balancemix import processes
 from balancemix.data import ReadOptions, Rows, Splits, View, load
 from balancemix.data.fingerprint import fingerprint, matched
-from balancemix.data.formats import table
+from balancemix.data.formats import is_label_file
 from balancemix.data.formats.builtin import RandomImages
 from balancemix.data.splits import with_noise
 from balancemix.errors import InputError
@@ -198,7 +198,7 @@ def load_rows(
 def view_of(plan: Plan, path: str | Path) -> View:
     """Return how rows are shown to the plan's model."""
     data = plan.data
-    if not Path(path).is_dir() and table.recognise(Path(path)) is None:
+    if not Path(path).is_dir() and not is_label_file(Path(path)):
         return View(
             dropout=data.feature_dropout, noise=data.feature_noise, vary_stored=data.vary_stored
         )

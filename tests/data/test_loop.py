@@ -127,18 +127,25 @@ def correct(data: str, out: str, *flags: str) -> list[dict[str, str]]:
     assert main(["audit", "run", "--above", "0"]) == 0
     with open("run/findings.csv", encoding="utf-8", newline="") as file:
         found = list(csv.DictReader(file))
-    decided = [line for kind in KINDS for line in [x for x in found if x["problem"] == kind][:2]]
+    verdicts = {"1": "present", "0": "absent"}
+    worst = [line for kind in KINDS for line in [x for x in found if x["problem"] == kind][:2]]
+    rows = {(x["image"], x["class"]): verdicts[x["suggested"]] for x in worst}
+    images = Path(flags[flags.index("--images") + 1]) if "--images" in flags else None
+    source = read(data, ReadOptions(images=images, labels_only=True))
+    for i in (source.rows_in("train") or range(len(source)))[:2]:  # and some that were not found
+        if int(source.given[i, 0]) >= 0:
+            name = source.names[i], source.classes[0]
+            rows.setdefault(name, verdicts[str(1 - int(source.given[i, 0]))])
     beside = Path(f"{data}.balancemix")
     beside.mkdir(exist_ok=True)
     with (beside / "decisions.csv").open("w", encoding="utf-8", newline="") as file:
-        verdicts = {"1": "present", "0": "absent"}
-        rows = [(x["image"], x["class"], verdicts[x["suggested"]]) for x in decided]
-        csv.writer(file).writerows([("image", "class", "verdict"), *rows])
+        lines = [(*place, verdict) for place, verdict in rows.items()]
+        csv.writer(file).writerows([("image", "class", "verdict"), *lines])
     assert main(["export", data, *flags, "--out", out]) == 0
     with open(f"{out}.changes.csv", encoding="utf-8", newline="") as file:
         log = list(csv.DictReader(file))
     assert len(log) == len(rows) > 1
-    assert {(x["image"], x["class"], x["after"]) for x in log} == set(rows)
+    assert {(x["image"], x["class"]): x["after"] for x in log} == rows
     assert {x["why"] for x in log} == {"decision"}
     shutil.rmtree(beside)  # the new file has what was decided
     return log

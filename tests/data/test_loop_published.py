@@ -14,7 +14,8 @@ import pytest
 from PIL import Image
 
 from balancemix.cli import main
-from balancemix.data import read
+from balancemix.data import ReadOptions, read
+from balancemix.run import Run
 from tests.data.formats import test_deepfashion, test_voc
 from tests.data.formats.test_coco import annotations
 from tests.data.test_loop import CLASSES, COUNT, LABELS, SMALL, SPLIT, correct
@@ -121,9 +122,10 @@ def test_what_is_only_read_comes_back_as_a_table_and_is_trained_on(
     assert labels == expected
     assert splits == {name: SPLIT[int(re.findall(r"\d+", name)[-1])] for name in splits}
     assert main(["train", "new.csv", *SMALL, "--images", "set", "--out", "again"]) == 0
+    columns = [CLASSES.index(name) for name in Run.open(Path("again")).classes]
     with np.load("again/label_table.npz") as table:
-        train = [labels[name] for name in labels if splits[name] == "train"]
-        assert sorted(table["given"].tolist()) == sorted(train)
+        train = [[labels[name][k] for k in columns] for name in labels if splits[name] == "train"]
+        assert table["given"].tolist() == train
 
 
 def test_coco_comes_back_and_is_trained_on(tmp_path, monkeypatch, capsys):
@@ -147,3 +149,37 @@ def test_coco_comes_back_and_is_trained_on(tmp_path, monkeypatch, capsys):
             i, k = given.names.index(line["image"]), given.classes.index(line["class"])
             assert given.given[i, k] == (line["after"] == "present")
     assert main(["train", "coco", *SMALL, "--out", "again"]) == 0
+
+
+def test_a_file_of_coco_comes_back_by_itself_and_is_trained_on(tmp_path, monkeypatch, capsys):
+    """One file, as tools for annotation write it: no split, and images in any folder."""
+    monkeypatch.chdir(tmp_path)
+    rows = [i for i in range(COUNT) if any(MARKS[i])]
+    content = annotations("train", "2017", rows, [MARKS[i] for i in rows], CLASSES, [5, 3, 9])
+    content["images"].append({"id": 99, "file_name": "blank.jpg"})
+    old = Path("mine.json")
+    old.write_text(json.dumps(content, indent=1))
+    for entry in content["images"][:-1]:
+        picture(Path("pictures", entry["file_name"]), entry["id"])
+    assert main(["stats", "mine.json"]) == 0
+    said = capsys.readouterr().out
+    assert "mine.json is read as coco: it is an object in JSON (--format)" in said
+    assert "1 images without an annotation are left out (data.unannotated)" in said
+    assert f"{len(rows)} rows, 3 classes" in said
+    flags = ["--images", "pictures"]
+    log = correct("mine.json", "new.json", *flags)
+    before, after = (json.loads(file.read_text()) for file in (old, Path("new.json")))
+    removed = [entry for entry in before["annotations"] if entry not in after["annotations"]]
+    assert len(removed) == sum(line["after"] == "absent" for line in log)
+    before["annotations"] = [entry for entry in before["annotations"] if entry not in removed]
+    assert after == before
+    assert main(["train", "new.json", *SMALL, *flags, "--out", "again"]) == 0
+    options = ReadOptions(images=Path("pictures"), unannotated="keep", skip_bad=True)
+    with pytest.warns(UserWarning, match="1 of .* images are missing"):
+        new = read("new.json", options)
+    for line in log:
+        i, k = new.names.index(line["image"]), new.classes.index(line["class"])
+        assert new.given[i, k] == (line["after"] == "present")
+    assert main(["predict", "again", "pictures", "--out", "p.csv"]) == 0
+    assert main(["predict", "again", "mine.json", *flags, "--out", "q.csv"]) == 2
+    assert f"1 of {len(rows) + 1} images are missing: 'blank.jpg'" in capsys.readouterr().err

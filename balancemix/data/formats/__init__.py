@@ -21,7 +21,10 @@ class Format(Protocol):
     """A module that reads one kind of data; see docs/data.md."""
 
     def recognise(self, path: Path) -> str | None:
-        """Say why a path is of this format, or return None; only looks at names of files."""
+        """Say why a path is of this format, or return None.
+
+        Looks at names of files, and at most at the beginning of one.
+        """
 
     def read(self, path: Path, options: ReadOptions) -> Source:
         """Read the files, without decoding any image."""
@@ -97,6 +100,17 @@ def why(path: Path, format_: Format) -> str:
     """
     name = next(name for name, each in all_formats().items() if each is format_)
     return f"{path} is read as {name}: {format_.recognise(path) or '--format says so'} (--format)"
+
+
+def is_label_file(path: Path) -> bool:
+    """Tell whether a path is a file with labels of images, and not a folder.
+
+    >>> is_label_file(Path("labels.csv")), is_label_file(Path("x.npz"))
+    (True, False)
+    """
+    if path.is_dir():
+        return False
+    return table.recognise(path) is not None or coco.recognise(path) is not None
 
 
 def is_data(path: Path) -> bool:

@@ -1,21 +1,23 @@
-"""COCO: `annotations/instances_{train,val}{2014,2017}.json` beside folders of images.
+"""COCO: `annotations/instances_{train,val}{2014,2017}.json` beside folders of images, or one file.
 
 A class is present if the image has any annotation of its category, crowds included. Classes are in
-the order of the train file. The train split trains, the val split is scored. Labels without a box
-are in `instances_train2014.added.csv` beside `instances_train2014.json`: image,class.
+the order of the train file. The train split trains, the val split is scored; a file by itself has
+no splits. Labels without a box are in `instances_train2014.added.csv` beside
+`instances_train2014.json`: image,class.
 """
 
 from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from balancemix.data.formats.coco_json import ADDED, added_to, by_id, content_of, pairs_of
-from balancemix.data.source import ReadOptions, Source
+from balancemix.data.source import ReadOptions, Source, is_object
 from balancemix.data.splits import check_classes
 from balancemix.errors import InputError, suggest
 from balancemix.files import write_bytes, write_sheet
@@ -26,17 +28,50 @@ PARTS = ("train", "val")
 UNANNOTATED = ("drop", "keep")
 
 
+@dataclass(frozen=True)
+class Part:
+    """A file of annotations, its split, and the folder of its images.
+
+    Images are named by their path from `root`.
+    """
+
+    split: str
+    file: Path
+    folder: Path
+    root: Path
+
+    @property
+    def title(self) -> str:
+        """What COCO calls the part, such as train2014."""
+        return self.file.stem.removeprefix("instances_")
+
+    def name(self, file_name: str) -> str:
+        """Name an image as `Source.of_parts` does."""
+        path = self.folder / file_name
+        below = path.is_relative_to(self.root)
+        return path.relative_to(self.root).as_posix() if below else file_name
+
+
+@dataclass(frozen=True)
+class Alone:
+    """Where the labels of a file by itself were read from: the folder of its images."""
+
+    folder: Path
+
+
 def recognise(path: Path) -> str | None:
-    """Say whether a folder holds annotations of COCO.
+    """Say whether a path is a file of COCO's annotations, or a folder that holds them.
 
     >>> recognise(Path("nowhere"))
     """
+    if path.suffix.lower() == ENDING and is_object(path):
+        return "it is an object in JSON"
     files = (_file(path, part, year) for part in PARTS for year in YEARS)
     return next((f"it holds annotations/{file.name}" for file in files if file.is_file()), None)
 
 
 def read(path: Path, options: ReadOptions) -> Source:
-    """Read the labels of both splits.
+    """Read the labels of both splits, or of one file.
 
     Images without any annotation are dropped, as by most who publish on COCO (82,081 and 40,137
     rows are left of 2014), or kept, as by Query2Label, which makes another test set.
@@ -44,24 +79,31 @@ def read(path: Path, options: ReadOptions) -> Source:
     unannotated = options.unannotated
     if unannotated not in UNANNOTATED:
         raise InputError(f"unannotated: {unannotated!r}; {suggest(unannotated, UNANNOTATED)}")
-    year = _year(path)
-    parts = []
+    read_, left = [], 0
     categories: dict[int, str] = {}
-    for part in PARTS:
-        file = _file(path, part, year)
-        known, names, given = _read_part(file)
+    found = _parts(path, options.images)
+    for part in found:
+        known, names, given = _read_part(part.file)
         categories = categories or known
         if known != categories:
-            raise InputError(f"{file}: its categories are not those of train{year}")
+            raise InputError(f"{part.file}: its categories are not those of {found[0].title}")
         order = list(known)
         given = given[:, [order.index(number) for number in categories]]
         kept = (given.sum(1) > 0) | (unannotated == "keep")
         if not kept.any():
-            raise InputError(f"{file}: no image has an annotation")
-        folder = _images(path, f"{part}{year}")
-        images = [folder / names[i] for i in kept.nonzero().flatten().tolist()]
-        parts.append((part, images, given[kept]))
-    return Source.of_parts(path, list(categories.values()), parts)
+            raise InputError(f"{part.file}: no image has an annotation")
+        left += int((~kept).sum())
+        images = [part.folder / names[i] for i in kept.nonzero().flatten().tolist()]
+        read_.append((part.split, images, given[kept]))
+    source = Source.of_parts(found[0].root, list(categories.values()), read_)
+    said = [f"{path} is read as coco: {recognise(path) or '--format says so'} (--format)"]
+    if left:
+        said.append(f"{left:,} images without an annotation are left out (data.unannotated)")
+    if not path.is_dir():
+        folder = found[0].folder
+        said.insert(1, f"its images are in {folder} (--images)")
+        source = replace(source, path=path, split=None, origin=Alone(folder))
+    return replace(source, recognised=said)
 
 
 def write(source: Source, given: Tensor, out: Path) -> list[str]:
@@ -74,12 +116,13 @@ def write(source: Source, given: Tensor, out: Path) -> list[str]:
         raise InputError(f"{out}: only data of COCO is written as COCO's JSON; write a .csv")
     if bool((given < 0).any()):
         raise InputError(f"{out}: COCO's JSON cannot say that a label is unknown; write a .csv")
-    year, notes = _year(source.path), list[str]()
-    for part in PARTS:
-        rows = source.rows_in(part)
-        if part == "train" or not torch.equal(given[rows], source.given[rows]):
-            target = out if part == "train" else beside(out)[1]
-            notes += _write_part(source, given, rows, part, year, target)
+    notes = list[str]()
+    images = source.origin.folder if isinstance(source.origin, Alone) else None
+    for part in _parts(source.path, images):
+        rows = source.rows_in(part.split) if part.split else list(range(len(source)))
+        if part.split != "val" or not torch.equal(given[rows], source.given[rows]):
+            target = out if part.split != "val" else beside(out)[1]
+            notes += _write_part(source, given, rows, part, target)
     return notes
 
 
@@ -89,15 +132,12 @@ def beside(out: Path) -> list[Path]:
     return [out.with_suffix(".added.csv"), val, val.with_suffix(".added.csv")]
 
 
-def _write_part(
-    source: Source, given: Tensor, rows: list[int], part: str, year: str, out: Path
-) -> list[str]:
-    file = _file(source.path, part, year)
+def _write_part(source: Source, given: Tensor, rows: list[int], part: Part, out: Path) -> list[str]:
+    file = part.file
     content = content_of(file)
     categories = by_id(file, content, "categories", "name")
     images = by_id(file, content, "images", "file_name")
-    folder = _images(source.path, f"{part}{year}")
-    number = {(folder / name).relative_to(source.path).as_posix(): i for i, name in images.items()}
+    number = {part.name(name): i for i, name in images.items()}
     labels = pairs_of(file, content, images, categories)
     labelled = labels | set(added_to(file, images, categories))
     before, after = (
@@ -121,7 +161,8 @@ def _write_part(
         write_bytes(out, json.dumps(content).encode())
     else:
         write_bytes(out, file.read_bytes())
-    notes = [] if part == "train" else [f"{out}: the labels of {file.name}, which changed too"]
+    is_val = part.split == "val"
+    notes = [f"{out}: the labels of {file.name}, which changed too"] if is_val else []
     place = out.with_suffix(".added.csv")
     if added or place.exists():
         write_sheet(place, ADDED, [(images[i], name) for i, name in added])
@@ -132,6 +173,29 @@ def _write_part(
 
 def _present(labels: Tensor) -> list[int]:
     return [int(k) for k in (labels == 1).nonzero().flatten().tolist()]
+
+
+def _parts(path: Path, images: Path | None) -> list[Part]:
+    """List the files of annotations; `images` is the folder of the images of a single one."""
+    if path.is_dir():
+        year = _year(path)
+        return [
+            Part(part, _file(path, part, year), _images(path, f"{part}{year}"), path)
+            for part in PARTS
+        ]
+    if images is not None and not images.is_dir():
+        raise InputError(f"--images {images}: is not a folder; name that of the images")
+    folder = images or _images_of(path)
+    return [Part("", path, folder, folder)]
+
+
+def _images_of(file: Path) -> Path:
+    """Find the images of a file by itself: as COCO has them, or else beside it."""
+    if file.parent.name == "annotations":
+        folder = _images(file.parent.parent, file.stem.removeprefix("instances_"))
+        if folder.is_dir():
+            return folder
+    return file.parent
 
 
 def _year(folder: Path) -> str:

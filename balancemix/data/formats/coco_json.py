@@ -43,6 +43,7 @@ def added_to(
 
 
 def content_of(file: Path) -> dict[str, Any]:
+    """Read the object that a file holds."""
     try:
         content = from_json(file.read_bytes())
     except OSError as error:
@@ -71,7 +72,10 @@ def _entries(
     entries = content.get(key)
     if not isinstance(entries, list):
         keys = ", ".join(map(repr, content)) or "nothing"
-        raise InputError(f"{file}: no list {key!r}, only {keys}; is it an `instances` file?")
+        raise InputError(
+            f"{file}: no list {key!r}, only {keys}; is it an `instances` file? (A table in JSON is "
+            "a list of objects)"
+        )
     kinds = {first: int, second: str if second.endswith("name") else int}
     for i, entry in enumerate(entries):
         for field, kind in kinds.items():

@@ -64,13 +64,15 @@ def read(path: Path, options: ReadOptions) -> Source:
         "(--format)",
         "0 is unknown and -1 is absent",
     ]
-    # Also if only labels are asked for: what is written of them has to be trained on.
-    here = [i for i, exists in enumerate(present(images)) if exists]
-    if not here:
-        raise InputError(f"{path}: has none of its {len(source):,} images; unpack them to Img")
-    if len(here) < len(source):
-        said.append(f"{len(here):,} of {len(source):,} images are there; the others are left out")
-        source = source.subset(here)
+    if not options.labels_only:
+        here = [i for i, exists in enumerate(present(images)) if exists]
+        if not here:
+            raise InputError(f"{path}: has none of its {len(source):,} images; unpack them to Img")
+        if len(here) < len(source):
+            said.append(
+                f"{len(here):,} of {len(source):,} images are there; the others are left out"
+            )
+            source = source.subset(here)
     return replace(source, recognised=said)
 
 
