@@ -66,6 +66,7 @@ class ReadOptions:
     `cache` says where resized images are kept, see `ImageRows.cached`. `images` is the folder of
     the images that a table names, or that the features of an .npz were made from, if it is not
     where the file says. `labels_only` opens no image, and does not look whether it exists.
+    `verified` trusts what people decided about labels, in the folder beside the data.
 
     `format` names the format, if it is not to be recognised. In a table, `image_column` and
     `label_column` name columns, and `separator` is what joins labels in a cell; `list` is a list as
@@ -81,6 +82,7 @@ class ReadOptions:
     seed: int = 0
     images: Path | None = None
     labels_only: bool = False
+    verified: bool = True
     format: str | None = None
     image_column: str | None = None
     label_column: str | None = None

@@ -59,6 +59,11 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     for flag, setting, what in READING:
         metavar = flag.strip("-").upper().replace("-", "_")
         group.add_argument(flag, dest=setting, metavar=metavar, help=what)
+    group.add_argument(
+        "--no-verified",
+        action="store_true",
+        help="ignore what people decided (DATA.balancemix)",
+    )
 
 
 def read_options(
@@ -66,7 +71,9 @@ def read_options(
 ) -> ReadOptions:
     """Change options by the flags that are given, and by `others`."""
     found = {setting: getattr(arguments, setting) for _, setting, _ in READING}
-    given = {key.removeprefix("data."): value for key, value in found.items() if value is not None}
+    given: dict[str, Any] = {
+        key.removeprefix("data."): value for key, value in found.items() if value is not None
+    }
     for key in ("unlabelled", "minus_one"):
         word = given.get(key, "absent")
         if word not in get_args(Meaning):
@@ -74,4 +81,6 @@ def read_options(
             raise InputError(f"{flag} {word}: {suggest(word, get_args(Meaning))}")
     if "images" in given:
         given["images"] = Path(given["images"])
+    if arguments.no_verified:
+        given["verified"] = False
     return replace(base, **given, **others)

@@ -217,6 +217,8 @@ def settings(arguments: argparse.Namespace, stored: dict[str, Any]) -> dict[str,
         put(tree, ["model", "pretrained"], False)
     if arguments.skip_bad:
         put(tree, ["data", "skip_bad"], True)
+    if arguments.no_verified:
+        put(tree, ["data", "verified"], False)
     for assignment in arguments.set:
         put(tree, *parse_assignment(assignment))
     return tree

@@ -76,7 +76,7 @@ def read(data: str | Path | Frame, options: ReadOptions = ReadOptions()) -> Sour
         source = replace(source, recognised=[why(path, form)])
     if not options.labels_only:
         source = without_missing(source, options.skip_bad)
-    return source if builtin.recognise(path) else decide(source)
+    return decide(source) if options.verified and not builtin.recognise(path) else source
 
 
 def rows_of(source: Source, view: View = View()) -> Rows:

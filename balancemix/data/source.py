@@ -20,7 +20,7 @@ from balancemix.options import View as View
 # The fields of a source that have an entry for each row.
 PER_ROW = (
     "names", "given", "split", "groups", "truth", "verified", "images", "features", "stored",
-    "file_given",
+    "decided", "file_given",
 )  # fmt: skip
 
 
@@ -37,6 +37,7 @@ class Source:
                be N×H×W pixels
     features   N×D, or maps N×D×H×W
     stored     augmented views of the features, N×V×D…
+    decided    N×K bool: those of them that people decided beside the file
     file_given  the labels of the file, where decisions of people replaced some in `given`
     origin     what the format needs in order to write the same file again
     facts      how the labels were made
@@ -54,6 +55,7 @@ class Source:
     images: list[Path] | Tensor | None = None
     features: Tensor | None = None
     stored: Tensor | None = None
+    decided: Tensor | None = None
     file_given: Tensor | None = None
     origin: object = None
     facts: Mapping[str, Any] = field(default_factory=dict)

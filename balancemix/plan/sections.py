@@ -33,6 +33,7 @@ class DataPlan:
     score        test rows or, to choose settings, `holdout` of the training rows
     groups       many/medium/few by the paper's 10,000 and 1,000 positives, or by thirds (auto)
     skip_bad     leave out images that cannot be read
+    verified     trust what people decided about labels, in the folder beside the data
     unannotated  COCO's images without any annotation
     difficult    VOC's difficult objects in evaluation; in training they are negative
     workers      loading processes; none: a number that suits data and machine
@@ -56,6 +57,7 @@ class DataPlan:
     score: Literal["test", "held-out"] = "test"
     groups: Literal["auto", "paper"] = "auto"
     skip_bad: bool = ReadOptions.skip_bad
+    verified: bool = ReadOptions.verified
     unannotated: Literal["drop", "keep"] = ReadOptions.unannotated
     difficult: Literal["ignore", "negative"] = ReadOptions.difficult
     workers: int | None = None
@@ -74,6 +76,7 @@ class DataPlan:
         """Return how the files are read."""
         return ReadOptions(
             skip_bad=self.skip_bad,
+            verified=self.verified,
             unannotated=self.unannotated,
             difficult=self.difficult,
             holdout=self.holdout,

@@ -1,0 +1,244 @@
+"""The store of decisions: every answer a row that is never changed, each saved exactly once."""
+
+from __future__ import annotations
+
+import sqlite3
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Self
+
+from balancemix.data.decisions import names, snapshots
+from balancemix.data.decisions import samples as sampling
+from balancemix.data.decisions.answers import (
+    ANSWER,
+    IMAGE,
+    WHOLE,
+    WHOLE_IMAGE,
+    Decision,
+    Label,
+    Settled,
+    answers_of,
+    row_of,
+    whole_row_of,
+)
+from balancemix.data.decisions.connection import FILE, connect, damaged, explained
+from balancemix.data.decisions.logs import Rows, SumError, now, rows_of
+from balancemix.data.decisions.names import Names
+from balancemix.data.decisions.states import LabelState, states_of_image
+from balancemix.errors import InputError
+
+# Answers of a person that are not undone, by their client or batch.
+_MINE = """SELECT seq, image, class, mode FROM decision AS mine
+    WHERE (client=:client OR batch=:client) AND reviewer=:person AND verdict<>'undone'
+    AND NOT EXISTS (SELECT 1 FROM decision AS other WHERE other.image=mine.image
+                    AND other.class=mine.class AND other.undoes=mine.seq) ORDER BY seq"""
+_MY_WHOLE = """SELECT seq, image, mode, sample, shown FROM settled AS mine
+    WHERE client=:client AND reviewer=:person AND undoes IS NULL
+    AND NOT EXISTS (SELECT 1 FROM settled AS other WHERE other.image=mine.image
+                    AND other.undoes=mine.seq)"""
+
+
+class Store:
+    """What people decided about a data set, in one file beside it.
+
+    Each method is one transaction: it is saved when the method returns, or not at all.
+    """
+
+    def __init__(self, file: Path, connection: sqlite3.Connection) -> None:
+        self.file, self._connection = file, connection
+
+    @classmethod
+    def open(cls, folder: Path, *, create: bool = False, write: bool = True) -> Self:
+        """Open the store in a folder such as `photos.balancemix`, or make it."""
+        file = folder / FILE
+        if not create and not file.is_file():
+            raise InputError(f"{file}: not found; nobody has decided anything yet")
+        return cls(file, connect(file, create=create, write=write))
+
+    def close(self) -> None:
+        """Close the file."""
+        with explained(self.file):
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Answers
+
+    def record(self, decisions: Iterable[Decision]) -> list[int]:
+        """Save answers, those already known by their `client` not again; returns their numbers."""
+        with self._writing() as ids:
+            rows, seqs = Rows(self._connection, "decision"), []
+            for each in decisions:
+                seqs.append(rows.known(each.client) or rows.add(each.client, row_of(each, ids)))
+            self._refresh(row[IMAGE] for row in rows.save())
+            return seqs
+
+    def settle(self, images: Iterable[Settled]) -> list[int]:
+        """Save what is in whole images, those already known by their `client` not again."""
+        with self._writing() as ids:
+            seqs = []
+            rows, wholes = (Rows(self._connection, each) for each in ("decision", "settled"))
+            for each in images:
+                seq = wholes.known(each.client)
+                if seq is None:
+                    for decision in each.decisions():
+                        rows.add(decision.client, row_of(decision, ids))
+                    seq = wholes.add(each.client, whole_row_of(each, ids, rows.newest))
+                seqs.append(seq)
+            rows.save()
+            self._refresh(row[WHOLE_IMAGE] for row in wholes.save())
+            return seqs
+
+    def undo(self, client: str, reviewer: str, *, by: str | None = None) -> int:
+        """Take back an answer, a batch of them or a settled image, named by its `client` or batch.
+
+        Only one's own: the answers of others stay. `by` is the `client` of the undo itself.
+        Returns how many answers were taken back: none if they were before.
+        """
+        with self._writing() as ids:
+            by = by or uuid.uuid4().hex
+            person, at, run = ids.reviewer(reviewer), now(), self._connection.execute
+            rows = run(_MINE, {"person": person, "client": client}).fetchall()
+            whole = run(_MY_WHOLE, {"person": person, "client": client}).fetchall()
+            undone, wholes = (Rows(self._connection, each) for each in ("decision", "settled"))
+            for i, (seq, image, class_, mode) in enumerate(rows):
+                name = f"{by}:{i}" if i else by
+                blank = (None, None, None, None, 0, None, 0, None)
+                undone.add(name, (person, image, class_, "undone", seq, mode, *blank, at))
+            for seq, image, mode, sample, shown in whole:
+                row = (undone.newest, seq, image, person, mode, sample, shown, None, at)
+                wholes.add(by, row)
+            undone.save()
+            wholes.save()
+            self._refresh({row[1] for row in (*rows, *whole)})
+            return len(rows) + len(whole)
+
+    def states(self) -> list[Label]:
+        """List the state of every label that somebody answered about.
+
+        Labels that are absent only because their image was settled are among them.
+        """
+        return list(self.each_state())
+
+    def verified(self) -> list[tuple[str, str, bool]]:
+        """List the labels that are known to be right: image, class, and whether it is present."""
+        return [
+            (image, class_, state.verdict == "present")
+            for image, class_, state, _ in self.each_state()
+            if state.verified
+        ]
+
+    def each_state(self) -> Iterator[Label]:
+        """Go through `states()` one by one; call nothing else of the store meanwhile."""
+        with self._reading() as ids:
+            image_name, class_name = ids.names("image"), ids.names("class")
+            wholes = self._wholes()
+            rows = rows_of(self._connection, "decision", ANSWER, "image, seq")
+            seen = set()
+            for image, group in groupby(rows, key=lambda row: row[2]):
+                seen.add(image)
+                yield from self._labels(image, list(group), wholes, image_name, class_name)
+            for image in sorted(set(wholes) - seen):
+                yield from self._labels(image, [], wholes, image_name, class_name)
+
+    def rebuild(self) -> None:
+        """Work out the state of every label again from the answers."""
+        with self._writing():
+            images = self._connection.execute(
+                "SELECT image FROM decision UNION SELECT image FROM settled"
+            )
+            touched = {image for (image,) in images}
+            self._connection.execute("DELETE FROM label_state")
+            self._refresh(touched)
+
+    # Audits and samples
+
+    add_snapshot = snapshots.add_snapshot
+    samples = sampling.samples
+    new_sample = sampling.new_sample
+    extend = sampling.extend
+    units = sampling.units
+    answers = sampling.answers
+
+    # Inside a transaction
+
+    @contextmanager
+    def _writing(self) -> Iterator[Names]:
+        with self._transaction("BEGIN IMMEDIATE") as ids:
+            yield ids
+
+    @contextmanager
+    def _reading(self) -> Iterator[Names]:
+        with self._transaction("BEGIN") as ids:
+            yield ids
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[Names]:
+        run = self._connection.execute
+        with explained(self.file):
+            run(begin)
+            try:
+                yield Names(self._connection)
+                run("COMMIT")
+            except SumError as error:
+                raise damaged(self.file, str(error)) from error
+            finally:
+                if self._connection.in_transaction:
+                    run("ROLLBACK")
+
+    def _refresh(self, images: Iterable[int]) -> None:
+        """Work out the cached states of some images again."""
+        run = self._connection.execute
+        palettes: dict[int, frozenset[int]] = {}
+        rows = []
+        for image in sorted(set(images)):
+            decisions = run(
+                f"SELECT {ANSWER} FROM decision WHERE image=? ORDER BY seq", (image,)
+            ).fetchall()
+            whole = run(f"SELECT {WHOLE} FROM settled WHERE image=? ORDER BY seq", (image,))
+            settled = whole.fetchall()
+            for row in settled:
+                if row[-1] not in palettes:
+                    palettes[row[-1]] = names.palette(self._connection, row[-1])
+            states, _ = states_of_image(
+                answers_of(decisions, settled, palettes), {row[3] for row in decisions}
+            )
+            rows += [
+                (image, class_, each.state, each.verdict, each.verified, each.seq)
+                for class_, each in states.items()
+            ]
+        self._connection.executemany("REPLACE INTO label_state VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+    def _wholes(self) -> dict[int, list[tuple[Any, ...]]]:
+        wholes = defaultdict(list)
+        for row in rows_of(self._connection, "settled", WHOLE, "seq"):
+            wholes[row[4]].append(row)
+        self._palettes = names.palettes(self._connection) if wholes else {}
+        return wholes
+
+    def _labels(
+        self,
+        image: int,
+        decisions: Sequence[tuple[Any, ...]],
+        wholes: dict[int, list[tuple[Any, ...]]],
+        image_name: dict[int, str],
+        class_name: dict[int, str],
+    ) -> Iterator[Label]:
+        settled = wholes.get(image, [])
+        answers = answers_of(decisions, settled, self._palettes)
+        states, implied = states_of_image(answers, {row[3] for row in decisions})
+        name = image_name[image]
+        for class_, state in states.items():
+            yield Label(name, class_name[class_], state)
+        if implied:
+            state = LabelState("decided", "absent", True, max(row[2] for row in settled))
+            for class_ in sorted(implied):
+                yield Label(name, class_name[class_], state, named=False)
