@@ -38,7 +38,7 @@ READERS: list[Any] = [
     ),
     Reader(
         name="decisions.csv",
-        modules=("balancemix.data.decisions", "balancemix.data.small_table"),
+        modules=("balancemix.data.decisions.file", "balancemix.data.small_table"),
         make=decided.decisions,
         damage=damage_text(",\n"),
         read=decided.read_decided,

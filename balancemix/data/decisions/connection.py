@@ -87,8 +87,9 @@ def _make(file: Path) -> None:
     try:
         connection = sqlite3.connect(draft, isolation_level=None)
         try:
-            connection.executescript(SCHEMA)
-            connection.execute("INSERT INTO meta VALUES ('store', ?)", (str(uuid.uuid4()),))
+            number = uuid.uuid4()
+            name = f"INSERT INTO meta VALUES ('store', '{number}');"
+            connection.executescript(f"BEGIN; {SCHEMA} {name} COMMIT;")
         finally:
             connection.close()
         try:
