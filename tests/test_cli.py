@@ -158,20 +158,24 @@ def test_audit_lists_the_worst_first_and_export_applies_the_same(trained, tmp_pa
     summary = json.loads(capsys.readouterr().out)
     findings = read(trained / "findings.csv")
     assert len(findings) == summary["findings"] > 0
-    rated = [float(line["suspicion"]) for line in findings]
-    assert rated == sorted(rated, reverse=True)
+    for problem in ("wrong", "missing"):
+        rated = [float(line["probability"]) for line in findings if line["problem"] == problem]
+        assert len(rated) == summary[problem]
+        assert rated == sorted(rated, reverse=True)
     assert 0 <= summary["precision"] <= 1
     assert main(["export", str(trained), "--out", str(tmp_path / "labels.csv")]) == 0
     with np.load(trained / "label_table.npz") as record:
         given, names = record["given"], record["names"].tolist()
         classes = record["classes"].tolist()
+    given = np.concatenate([given, tiny_arrays()["labels"][90:]])
+    names += [f"row {i}" for i in range(90, 120)]
     for line in findings:
         row, column = names.index(line["image"]), classes.index(line["class"])
         assert given[row, column] == int(line["given"])
         given[row, column] = int(line["suggested"])
     exported = read(tmp_path / "labels.csv")
     assert len(exported) == 120
-    for row, line in enumerate(exported[:90]):
+    for row, line in enumerate(exported):
         assert line["image"] == names[row]
         there = [name for name, value in zip(classes, given[row], strict=True) if value]
         assert line["labels"] == "|".join(there)

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from balancemix.auditing.findings import audit_run
+from balancemix.auditing.findings import find
+from balancemix.auditing.judged import judge_run
 from balancemix.cli import main
 from balancemix.data import load
 from balancemix.labels.table import Status
@@ -45,12 +46,19 @@ def test_a_run_keeps_which_labels_are_unknown_and_verified(run, folder):
     assert rates["unknown"] == pytest.approx(float((data.train.given < 0).float().mean()))
 
 
-def test_only_given_labels_that_nobody_verified_are_found(run):
-    findings = audit_run(run, 0.0)
-    given, status = run.table.given, run.table.status
+def test_labels_that_somebody_verified_are_not_found(run, folder):
+    findings = find(judge_run(run), 1e-9)
+    verified = load(folder / "noisy.npz").source.verified
     assert len(findings) > 0
-    assert (given[findings.row, findings.column] >= 0).all()
-    assert (status[findings.row, findings.column] != Status.VERIFIED).all()
+    assert not verified[findings.row, findings.column].any()
+
+
+def test_unknown_labels_are_a_list_of_their_own(run):
+    findings = find(judge_run(run), 0.0)
+    given = findings.labels
+    assert int((given < 0).sum()) == len(findings.of("unknown")) > 50
+    assert (findings.of("unknown").suggested == 1).all()
+    assert (given[findings.row, findings.column] == findings.given).all()
 
 
 def test_the_page_counts_them(run, tmp_path):
@@ -69,16 +77,14 @@ def test_the_page_counts_them(run, tmp_path):
 def test_an_export_changes_the_findings_and_nothing_else(run, folder, tmp_path, capsys):
     out = tmp_path / "fixed.npz"
     assert main(["export", str(run.path), "--above", "0.3", "--out", str(out)]) == 0
-    findings = audit_run(run, 0.3)
+    findings = find(judge_run(run), 0.3)
     with np.load(folder / "noisy.npz") as before, np.load(out) as after:
         assert list(before) == list(after)
         for name in set(before) - {"labels"}:
             assert before[name].tobytes() == after[name].tobytes()
         changed = np.argwhere(before["labels"] != after["labels"])
     places = zip(findings.row.tolist(), findings.column.tolist(), strict=True)
-    names = load(folder / "noisy.npz").source.names
-    rows = [names.index(name) for name in run.names]
-    assert sorted(map(tuple, changed.tolist())) == sorted((rows[i], k) for i, k in places)
+    assert sorted(map(tuple, changed.tolist())) == sorted(places)
     assert main(["train", str(out), "--method", "bce", *SMALL, "--out", str(tmp_path / "run")]) == 0
 
 

@@ -6,16 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
-from balancemix.auditing.findings import Findings, audit_run
+from balancemix.auditing.findings import find
+from balancemix.auditing.judged import judge_run
 from balancemix.data import ReadOptions, read
 from balancemix.data.source import Source
 from balancemix.data.writing import write_labels
-from balancemix.errors import InputError
 from balancemix.run import Run
-from balancemix.training.experiment import load_rows
 
 
 @dataclass(frozen=True)
@@ -55,40 +53,14 @@ def decided(data: str, options: ReadOptions) -> Corrected:
 
 
 def corrected(run: Run, above: float) -> Corrected:
-    """Correct the training labels of a run by the findings with a suspicion over `above`.
+    """Correct the labels of a run's data by the findings with a probability of at least `above`.
 
-    The corrections go into the labels as they are in the files now. A label that somebody has
-    changed since the training, or decided about, is left as it is. A run with added noise is an
-    experiment: its noisy labels are corrected.
+    The corrections go into the labels as they are in the files now; what people decided is left as
+    it is. A run with added noise is an experiment: its noisy labels are corrected.
     """
-    findings, plan = audit_run(run, above), run.plan
-    source = load_rows(plan, plan.data.path).source
-    if source is None or source.classes != findings.classes:
-        raise InputError(f"{plan.data.path}: its classes are no longer those of the run")
-    rows = _places(source, findings, plan.data.path)
-    given = source.given.clone()
-    if plan.noise != "none":
-        given[rows] = findings.labels.to(given.dtype)
-    row, column = rows[findings.row], findings.column
-    same = given[row, column] == findings.given.to(given.dtype)
-    if source.verified is not None:
-        same &= ~source.verified[row, column]
-    given[row[same], column[same]] = findings.suggested[same].to(given.dtype)
-    reasons = {
-        (int(rows[each.row]), each.column): f"suspicion {each.suspicion:.4f}" for each in findings
-    }
-    return Corrected(source, given, reasons, int((~same).sum()), plan.noise)
-
-
-def _places(source: Source, findings: Findings, path: str) -> Tensor:
-    """Find the rows that a run was trained on among those of its data, by name."""
-    place = {name: i for i, name in enumerate(source.names)}
-    missing = next((name for name in findings.names if name not in place), None)
-    if missing is not None:
-        raise InputError(f"{path}: row {missing!r}, which the run was trained on, is not found")
-    if len(place) == len(source):
-        return torch.tensor([place[name] for name in findings.names], dtype=torch.long)
-    rows = source.rows_in("train")
-    if [source.names[i] for i in rows] != list(findings.names):
-        raise InputError(f"{path}: its rows are not those of the run, and some share a name")
-    return torch.tensor(rows, dtype=torch.long)
+    judged = judge_run(run)
+    findings = find(judged, above)
+    assert judged.source is not None
+    reasons = {(each.row, each.column): f"probability {each.probability:.4f}" for each in findings}
+    given = findings.applied(judged.given)
+    return Corrected(judged.source, given, reasons, 0, run.plan.noise)

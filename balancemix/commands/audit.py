@@ -1,48 +1,165 @@
-"""`balancemix audit`: which labels of a run's training data are believed wrong."""
+"""`balancemix audit`: which labels of a data set look wrong or missing, in which order to look."""
+
+from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from balancemix.commands.arguments import add_above, add_force, add_json, add_run
+from balancemix.commands.arguments import (
+    add_above,
+    add_force,
+    add_json,
+    add_reading,
+    add_skip_bad,
+    read_options,
+)
+from balancemix.options import BACKBONE, View
+from balancemix.plan.sections import TrainPlan, help_of
+
+if TYPE_CHECKING:
+    from balancemix.auditing.weigh import Judged
+    from balancemix.plan.plan import Plan
+    from balancemix.run import Run
 
 DESCRIPTION = """\
-list the labels believed wrong or missing, worst first
+list the labels that look wrong or missing, in the order in which to look at them
 
-Writes a CSV with a line for each label that its loss mixture doubts and the trained model
-contradicts: image, class, given and suggested value, suspicion (0 to 1), clean probability and
-confidence. Where the true labels are known (noise was added), says how many findings are right.
+DATA is judged without training: each label by the other images, by features of a frozen backbone,
+which are kept beside the data. Of a RUN, its data is judged likewise, with its noise and backbone.
+Any other model is audited by two arrays, N×K each: the labels, and its confidence in them.
 
-example:
-  balancemix audit runs/photos --out findings.csv"""
+The CSV lists the wrong labels first, then the missing ones, then unknown ones that look present,
+each with its probability and its rank among its kind. All splits are audited. Fill in the column
+`verdict` (present, absent, unsure), and `balancemix review` takes it back.
+
+examples:
+  balancemix audit photos/ --out findings.csv
+  balancemix audit runs/photos
+  balancemix audit --labels y.npy --confidence p.npy --out findings.csv"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add_run(parser)
-    parser.add_argument("--out", type=Path, help="CSV to write (default RUN/findings.csv)")
-    add_above(parser, "least suspicion of a finding")
+    parser.add_argument(
+        "data", metavar="DATA|RUN", nargs="?", help="data as `train` takes it, or a run"
+    )
+    parser.add_argument(
+        "--out", type=Path, help="CSV to write (default findings.csv, in RUN or here)"
+    )
+    add_above(parser, "least probability of a finding; 0 lists every label")
     add_force(parser)
     add_json(parser, "the summary")
+    arrays = parser.add_argument_group("instead of DATA")
+    arrays.add_argument("--labels", type=Path, metavar="NPY", help="N×K of 1, 0 and -1 (unknown)")
+    arrays.add_argument("--confidence", type=Path, metavar="NPY", help="N×K, 0 to 1, out of sample")
+    embedding = parser.add_argument_group("how images of DATA are embedded")
+    embedding.add_argument("--backbone", help=f"any timm name (default {BACKBONE})")
+    embedding.add_argument("--no-pretrained", action="store_true", help="random weights, to try it")
+    embedding.add_argument("--image-size", type=int, help=f"in pixels (default {View.size})")
+    embedding.add_argument("--workers", type=int, help="loading processes")
+    embedding.add_argument(
+        "--device",
+        default=TrainPlan.device,
+        help=help_of("train.device", "auto, cpu, cuda or mps"),
+    )
+    add_skip_bad(parser)
+    add_reading(parser)
+
+
+def stopped(arguments: argparse.Namespace) -> str:
+    """Say what an interruption leaves."""
+    return "nothing was written; features that were made are kept"
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Write the findings and show the worst."""
-    from balancemix.auditing.findings import audit_run
+    """Judge, write the findings, and say what is in them."""
+    from balancemix.auditing.findings import check_above, find
     from balancemix.commands.show import show_findings
-    from balancemix.files import to_json
-    from balancemix.run import Run
+    from balancemix.files import check_output, to_json
 
-    run_ = Run.open(arguments.run_directory)
-    out = arguments.out or run_.path_of("findings")
-    run_.check_output(out, force=arguments.force)
-    findings = audit_run(run_, arguments.above)
+    check_above(arguments.above)
+    run_ = find_run(arguments)
+    out = arguments.out or Path("findings.csv")
+    if run_ is not None:
+        out = arguments.out or run_.path_of("findings")
+        run_.check_output(out, force=arguments.force, inputs=[Path(run_.plan.data.path)])
+    else:
+        check_output(out, force=arguments.force, inputs=inputs(arguments))
+    judged = judge_arguments(arguments, run_)
+    findings = find(judged, arguments.above)
     findings.write(out)
-    run_.outputs.remember(out)
-    truth = run_.truth
-    summary = {"findings": len(findings), "file": str(out)}
-    if truth is not None:
-        summary |= findings.score(truth)
+    if run_ is not None:
+        run_.outputs.remember(out)
+    summary = {"file": str(out), **findings.summary()}
     if arguments.json:
         print(to_json(summary, indent=2))
     else:
         show_findings(findings, summary)
+
+
+def find_run(arguments: argparse.Namespace) -> Run | None:
+    """Open the run that is named, if one is; refuse arguments that do not fit each other."""
+    from balancemix.data.formats import is_data
+    from balancemix.errors import InputError
+    from balancemix.run import Run
+
+    arrays = (arguments.labels, arguments.confidence)
+    if arguments.data is None:
+        if None in arrays:
+            raise InputError("name DATA or a RUN, or give both --labels and --confidence")
+        return None
+    if arrays != (None, None):
+        raise InputError("--labels and --confidence stand for DATA; leave one of them out")
+    path = Path(arguments.data).expanduser()
+    return Run.open(path) if Run(path).has("plan") or not is_data(path) else None
+
+
+def inputs(arguments: argparse.Namespace) -> list[Path]:
+    """List the files that are read."""
+    named = (arguments.data, arguments.labels, arguments.confidence)
+    return [Path(name).expanduser() for name in named if name is not None]
+
+
+def judge_arguments(arguments: argparse.Namespace, run_: Run | None) -> Judged:
+    """Judge the run, the data or the arrays."""
+    from balancemix.auditing.judged import judge_data, judge_run
+
+    if run_ is not None:
+        return judge_run(run_)
+    if arguments.data is None:
+        return judge_arrays(arguments.labels, arguments.confidence)
+    options = read_options(arguments, skip_bad=arguments.skip_bad)
+    return judge_data(arguments.data, options, planned(arguments))
+
+
+def judge_arrays(labels: Path, confidence: Path) -> Judged:
+    """Judge the labels of an .npy file by the confidence in another one."""
+    from balancemix.auditing.weigh import judge_confidence
+    from balancemix.data.arrays import read_array
+    from balancemix.errors import InputError
+    from balancemix.labels.table import as_given
+
+    try:
+        given = as_given(read_array(labels))
+    except ValueError as error:
+        raise InputError(f"{labels}: {error}") from None
+    try:
+        return judge_confidence(given, read_array(confidence))
+    except ValueError as error:
+        raise InputError(f"{confidence}: {error}") from None
+
+
+def planned(arguments: argparse.Namespace) -> Plan:
+    """Make the plan that says how images are embedded."""
+    from balancemix.plan.plan import Plan
+
+    model = {"backbone": arguments.backbone, "pretrained": not arguments.no_pretrained}
+    data = {"size": arguments.image_size, "workers": arguments.workers}
+    sections = {"model": model, "data": data, "train": {"device": arguments.device}}
+    return Plan.from_tree(
+        {
+            name: {key: value for key, value in section.items() if value is not None}
+            for name, section in sections.items()
+        }
+    )

@@ -65,6 +65,7 @@ def check_run(outputs: Outputs, name: str, plan: Plan, *, force: bool) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Train both, write the page, print the table."""
     from balancemix.commands.show import console, make_table, scores
+    from balancemix.data import rows_of
     from balancemix.files import check_folder, json_text, to_json, write_text
     from balancemix.manifest import Outputs, checksum, checksum_of
     from balancemix.progress import progress
@@ -86,7 +87,9 @@ def run(arguments: argparse.Namespace) -> None:
         summaries[name] = Summary(run_)
     commands = [f"balancemix demo --seed {arguments.seed} --epochs {arguments.epochs}"]
     commands += [f"balancemix audit {arguments.out / name}" for name in METHODS]
-    write_text(page, gallery.make_page(summaries, experiment.train, commands).render())
+    assert experiment.splits.source is not None
+    rows = rows_of(experiment.splits.source)
+    write_text(page, gallery.make_page(summaries, rows, commands).render())
     outputs.remember(page)
     quality = summaries[METHODS[-1]].quality
     if arguments.json:

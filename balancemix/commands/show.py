@@ -1,14 +1,14 @@
 """What commands print for people, where they do not print JSON."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from balancemix.auditing.findings import Findings
-from balancemix.errors import printable
+from balancemix.errors import listing, printable
 from balancemix.evaluation.scoring import headline
 from balancemix.methods.auto import Choice
 from balancemix.run import Run
@@ -116,18 +116,69 @@ def judgement(line: Mapping[str, Any]) -> str:
     )
 
 
-def show_findings(findings: Findings, summary: Mapping[str, Any], most: int = 15) -> None:
-    """Print the worst findings, and how good all of them are."""
+def show_findings(findings: Findings, summary: Mapping[str, Any], most: int = 8) -> None:
+    """Print the first findings of each problem, and what to do about all of them."""
     out = console()
-    header = ("image", "class", "problem", "suspicion", "P(clean)", "confidence")
-    lines = findings[:most].lines()
-    rows = [[str(cell) for cell in (*line[:3], *line[5:])] for line in lines]
-    count = summary["findings"]
-    out.print(make_table(f"the {len(rows)} worst of {count:,} findings", header, rows))
+    for problem in ("wrong", "missing", "unknown"):
+        if count := summary[problem]:
+            lines = findings.of(problem)[:most].lines()
+            rows = [[str(line[0]), str(line[1]), f"{float(str(line[5])):.3f}"] for line in lines]
+            title = f"{count:,} labels look {TITLES[problem]}; the first {len(rows)}"
+            out.print(make_table(title, ("image", "class", "probability"), rows))
+    if not len(findings):
+        out.print("no label is listed")
+    for line in advice(summary):
+        out.print(line)
+    out.print(f"all of them: {summary['file']}", soft_wrap=True)
+
+
+TITLES = {"wrong": "wrong", "missing": "missing", "unknown": "present, though unknown"}
+
+
+def advice(summary: Mapping[str, Any], most: int = 3) -> Iterator[str]:
+    """Say in short lines what the summary of an audit holds."""
+    expected = summary["expected"]
+    if expected:
+        yield (
+            f"about {expected['wrong']:,.0f} labels wrong and {expected['missing']:,.0f} missing "
+            f"in all: {summary['note']}"
+        )
+    else:
+        yield summary["note"]
+    problems = ("wrong", "missing", "unknown")
+    if summary["classes"]:
+        counts = [
+            f"{each['class']} ({', '.join(f'{each[p]:,} {p}' for p in problems if each[p])})"
+            for each in summary["classes"]
+        ]
+        yield f"worst classes: {listing(counts, most)}"
+    if summary["confused"]:
+        pairs = [
+            f"{p['given']} looks like {p['looks_like']} ({p['rows']:,})"
+            for p in summary["confused"]
+        ]
+        yield f"confused: {listing(pairs, most)}"
+    if summary["images"]:
+        images = [f"{each['image']} ({each['findings']})" for each in summary["images"]]
+        yield f"most findings: {listing(images[:most], most)}"
+    twins = summary["near_duplicates"]
+    if twins and twins["pairs"]:
+        pairs = [
+            f"{' and '.join(p['images'])} ({listing(p['classes'], 2)})" for p in twins["pairs"]
+        ]
+        some = (
+            ""
+            if twins["compared"] == summary["rows"]
+            else f", of {twins['compared']:,} images compared"
+        )
+        yield f"near-duplicates with contradicting labels{some}: {listing(pairs, most)}"
+    if summary["not_judged"]:
+        yield f"could not be judged: {listing(summary['not_judged'], 2 * most)}"
+    if summary["left_unlabelled"]:
+        yield f"{summary['left_unlabelled']:,} images would be left without a label"
     if "precision" in summary:
-        out.print(
+        yield (
             f"against the truth: {written(summary['precision'], '.1%')} of the findings are "
             f"errors, {written(summary['recall'], '.1%')} of the {summary['errors']:,} errors "
             "were found"
         )
-    out.print(f"all of them: {summary['file']}", soft_wrap=True)

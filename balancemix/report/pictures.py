@@ -3,25 +3,24 @@
 import base64
 import io
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from PIL import Image
 
 from balancemix.data import images
 from balancemix.data.formats import npz
-from balancemix.data.rows import Rows
 from balancemix.errors import InputError
 from balancemix.run import Run
 
 SIDE = 320  # pixels of a picture on a page
 
 
-class PicturedRows(Rows):
-    """The training rows of a run with pictures from a folder, any of which may be missing."""
+class PicturedRows:
+    """Rows with pictures in a folder, by their names; any of them may be missing."""
 
-    def __init__(self, run: Run, folder: Path) -> None:
-        super().__init__(run.table.given, run.classes, run.names, run.truth)
-        self.folder = folder
+    def __init__(self, names: Sequence[str], folder: Path) -> None:
+        self.names, self.folder = list(names), folder
 
     def picture(self, i: int) -> Image.Image | None:
         """Decode the picture of row i, if it is in the folder."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from balancemix.auditing.findings import table_clean
+from balancemix.auditing.probability import SIDES as PROBLEMS
 from balancemix.evaluation.scoring import headline
 from balancemix.labels.classes import NAMES, class_counts, imbalance
 from balancemix.report.figures import classes, curves, mixtures
@@ -173,7 +173,7 @@ def _classes(summary: Summary) -> list[Record]:
 
 def _mixtures_used(summary: Summary) -> str:
     """Explain that training did not use the mixtures, or not all of them."""
-    if table_clean(summary.clean) is None:
+    if bool((summary.clean == 1).all()):
         return f"They are drawn for comparison only: {summary.method} does not use mixtures."
     if bool((summary.clean[summary.given > 0] == 1).all()):
         return "The given positives were trusted: their mixtures are drawn but were not used."
@@ -192,20 +192,19 @@ def _selection(quality: dict[str, float]) -> list[Record]:
     ]
 
 
-def _findings(summary: Summary, most: int = 30) -> list[Record]:
-    """List the worst findings."""
-    records = []
-    for f in summary.findings[:most]:
+def _findings(summary: Summary, most: int = 20) -> list[Record]:
+    """List the first findings of each problem."""
+    judged, records = summary.findings.judged, []
+    for f in (f for problem in PROBLEMS for f in summary.findings.of(problem)[:most]):
         record = {
-            "row": summary.names[f.row],
-            "class": summary.classes[f.column],
-            "problem": f.kind,
-            "suspicion": f.suspicion,
-            "P(clean)": f.clean,
-            "confidence": f.confidence,
+            "row": judged.names[f.row],
+            "class": judged.classes[f.column],
+            "problem": f.problem,
+            "probability": f.probability,
+            "rank": f.rank,
         }
-        if summary.truth is not None:
-            truth = int(summary.truth[f.row, f.column])
+        if judged.truth is not None:
+            truth = int(judged.truth[f.row, f.column])
             words = {f.given: "right", -1: "unknown"}
             record["truth: given is"] = words.get(truth, "an error")
         records.append(record)
@@ -217,7 +216,7 @@ def _pictured(summary: Summary, images: Path | None) -> list[Record]:
     folder = find_folder(summary.run, images)
     if folder is None:
         return []
-    shown = cards(PicturedRows(summary.run, folder), summary.findings)
+    shown = cards(PicturedRows(summary.findings.judged.names, folder), summary.findings)
     missing = sum(not card["picture"] for card in shown)
     if missing:
         warnings.warn(

@@ -1,13 +1,17 @@
 """A summary of a finished run: its files, read once, and what a report derives from them."""
 
 import shlex
+import warnings
 from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from balancemix.auditing.findings import Findings, audit_run
+from balancemix.auditing.findings import Findings, find
+from balancemix.auditing.judged import judge_run
+from balancemix.auditing.weigh import judge_confidence
+from balancemix.errors import InputError
 from balancemix.evaluation.metrics import average_precision
 from balancemix.labels.classes import class_counts, class_groups
 from balancemix.labels.mixtures import Mixtures, fit_mixtures, label_loss
@@ -100,13 +104,26 @@ class Summary:
 
     @cached_property
     def findings(self) -> Findings:
-        """The labels believed wrong, worst first."""
-        return audit_run(self.run)
+        """The labels to look at; where the data is gone, by the model's confidence in its rows."""
+        try:
+            judged = judge_run(self.run)
+        except InputError as error:
+            warnings.warn(f"{error}; findings are by the model's own confidence", stacklevel=2)
+            judged = judge_confidence(
+                self.given,
+                self.confidence,
+                verified=self.verified,
+                names=self.names,
+                classes=self.classes,
+                truth=self.truth,
+            )
+        return find(judged)
 
     @cached_property
     def quality(self) -> dict[str, float]:
         """How good the findings are by the truth; empty if it is not known."""
-        return {} if self.truth is None else self.findings.score(self.truth)
+        truth = self.findings.judged.truth
+        return {} if truth is None else self.findings.score(truth)
 
     @cached_property
     def findings_by_class(self) -> list[int]:

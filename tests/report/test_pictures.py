@@ -101,7 +101,7 @@ def test_some_are_missing_or_damaged(place, capsys):
 
 
 def test_names_do_not_lead_out_of_the_folder(place):
-    rows = PicturedRows(Run(place / "run"), place / "photos")
+    rows = PicturedRows(Run(place / "run").names, place / "photos")
     Image.new("RGB", (3, 3)).save(place / "private.png")
     rows.names[:3] = ["../private.png", str(place / "private.png"), "5.png"]
     assert [rows.picture(i) is not None for i in range(3)] == [False, False, True]
@@ -129,7 +129,7 @@ def test_a_folder_of_images(photos, tmp_path, capsys):
     assert (
         main(["train", str(photos), "--out", out, "--method", "bce", "--workers", "0", *how]) == 0
     )
-    rows = PicturedRows(Run(tmp_path / "run"), find_folder(Run(tmp_path / "run")))
+    rows = PicturedRows(Run(tmp_path / "run").names, find_folder(Run(tmp_path / "run")))
     assert rows.picture(3).size == (24, 24)
     found, said = page(tmp_path, capsys)
     assert "not there" not in said

@@ -103,7 +103,8 @@ def written(draw: Draw, path: Path) -> Outcome:
     names = draw.shuffled([*ODD_TEXT, "'=1", "''", "'", "＝1", "-1+1", "@x|y"])[:3]
     classes = draw.shuffled(ODD_TEXT)[:2]
     given = torch.tensor([[1, 0], [0, 1], [1, 1]])
-    found = audit(given, 1 - given.float(), torch.zeros(3, 2), names=names, classes=classes)
+    confidence = 1 - given.float()
+    found = audit(given, confidence=confidence, names=names, classes=classes, above=0)
     _, outcome = attempt(lambda: found.write(path), (path.name,))
     if outcome.kind != READ:
         return outcome

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from balancemix.auditing.findings import audit_run
+from balancemix.auditing.findings import find
+from balancemix.auditing.weigh import judge_confidence
 from balancemix.cli import main
 from balancemix.report.summary import Summary
 from balancemix.run import Run
@@ -102,8 +103,10 @@ def summary(run: Run) -> Any:
 
 
 def findings(run: Run) -> Any:
-    """Audit."""
-    return canonical(list(audit_run(run, 0.5).lines()))
+    """Audit what a run's table holds."""
+    table = run.table.given, run.confidence
+    judged = judge_confidence(*table, names=run.names, classes=run.classes)
+    return canonical(list(find(judged, 0.5).lines()))
 
 
 def rows(run: Run) -> Any:

@@ -1,0 +1,155 @@
+"""Judged: what an audit believes of all labels, before anything is listed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from balancemix.auditing.probability import modelled
+from balancemix.auditing.ranking import doubt
+from balancemix.data.source import Source
+from balancemix.errors import InputError
+from balancemix.judge.basis import FEWEST, check_features
+from balancemix.judge.noise_model import fit_noise_model
+from balancemix.judge.opinion import is_judged, judge
+from balancemix.labels.chunks import chunks
+from balancemix.labels.table import as_given, as_verified, check_confidence
+
+_EDGE = 1e-4  # from 0 and 1, as models are surer than they can know
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """N×K given labels with what is believed of each; rows are in the order of `source`.
+
+    doubt         N×K: by which labels are ranked; −inf for those that are verified or not judged
+    probability   N×K: modelled, that a label is wrong; of an unknown one, that it is present
+    expected      N×2: modelled errors of each row, wrong and missing
+    disagreement  N×2: |given − leave-one-out score|, clamped, summed over the row's given and not
+                  given labels
+    judged        K: whether anything is known of the class
+    split         of each row; all are "train" where the data names none
+    truth         N×K, −1 where it is not known; only for scoring
+    features      N×D, where they were judged by: near-duplicates are found by them
+    """
+
+    given: Tensor
+    verified: Tensor | None
+    doubt: Tensor
+    probability: Tensor
+    expected: Tensor
+    disagreement: Tensor
+    judged: Tensor
+    names: Sequence[str]
+    classes: Sequence[str]
+    split: Sequence[str]
+    source: Source | None = None
+    truth: Tensor | None = None
+    features: Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+
+def judge_features(
+    given: Tensor,
+    features: Tensor,
+    *,
+    verified: Tensor | None = None,
+    groups: Tensor | None = None,
+    device: torch.device | str = "cpu",
+    **more: Any,
+) -> Judged:
+    """Judge N×K labels by N×D features: each label by the other rows.
+
+    Of fewer than ten rows, no class is judged. `more` are fields of `Judged`.
+    """
+    if len(features) != len(given):
+        raise InputError(f"{len(given)} rows of labels, but {len(features)} rows of features")
+    if len(given) < FEWEST:
+        return judge_nothing(given, verified, **more)
+    check_features(features)
+    opinion = judge(given, features, verified=verified, groups=groups, device=device)
+    return weigh(
+        given, opinion.score, opinion.posterior, opinion.judged, verified, features=features, **more
+    )
+
+
+def judge_confidence(
+    given: Tensor, confidence: Tensor, *, verified: Tensor | None = None, **more: Any
+) -> Judged:
+    """Judge N×K labels by a model's confidence in presence, best on rows it was not trained on."""
+    check_confidence(given, confidence)
+    score = confidence.detach().cpu().float()
+    sure = _checked(verified, given)
+    logits = score.clamp(_EDGE, 1 - _EDGE).logit()
+    model = fit_noise_model(given if sure is None else given.masked_fill(sure, -1), logits)
+    posterior = torch.empty_like(score)
+    for rows in chunks(*given.shape):
+        posterior[rows] = model.posterior(given[rows], model.confidence(logits[rows]))
+    return weigh(given, score, posterior, is_judged(given, score), verified, **more)
+
+
+def judge_nothing(given: Tensor, verified: Tensor | None = None, **more: Any) -> Judged:
+    """Say nothing of N×K labels."""
+    blank = torch.zeros(given.shape)
+    none = torch.zeros(given.shape[1], dtype=torch.bool)
+    return weigh(given, blank, blank, none, verified, **more)
+
+
+def weigh(
+    given: Tensor,
+    score: Tensor,
+    posterior: Tensor,
+    judged: Tensor,
+    verified: Tensor | None = None,
+    names: Sequence[str] | None = None,
+    classes: Sequence[str] | None = None,
+    split: Sequence[str] | None = None,
+    source: Source | None = None,
+    truth: Tensor | None = None,
+    features: Tensor | None = None,
+) -> Judged:
+    """Rank labels by leave-one-out scores and the posterior, and sum up by rows."""
+    sure = _checked(verified, given)
+    rank = doubt(given, score, posterior, verified=sure, judged=judged)
+    probability = modelled(given, rank, posterior)
+    expected, disagreement = torch.zeros(2, len(given), 2)
+    for rows in chunks(*given.shape):
+        off = (given[rows] - score[rows].float().clamp(0, 1)).abs()
+        for side, value in enumerate((1, 0)):
+            is_side = given[rows] == value
+            expected[rows, side] = (probability[rows] * is_side).sum(1)
+            disagreement[rows, side] = (off * is_side).sum(1)
+    return Judged(
+        given=given,
+        verified=sure,
+        doubt=rank,
+        probability=probability,
+        expected=expected,
+        disagreement=disagreement,
+        judged=judged,
+        names=_named(names, len(given), "names"),
+        classes=_named(classes, given.shape[1], "classes"),
+        split=["train"] * len(given) if split is None else split,
+        source=source,
+        truth=truth,
+        features=features,
+    )
+
+
+def _checked(verified: Tensor | None, given: Tensor) -> Tensor | None:
+    """Read what is verified; an unknown label never is."""
+    return None if verified is None else as_verified(verified, given) & (as_given(given) >= 0)
+
+
+def _named(names: Sequence[str] | None, count: int, what: str) -> Sequence[str]:
+    if names is None:
+        return [str(number) for number in range(count)]
+    if len(names) != count:
+        raise ValueError(f"{what}: give {count}, not {len(names)}")
+    return names

@@ -1,0 +1,144 @@
+"""The order of findings and their modelled probabilities, against slow oracles."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given as drawn
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from balancemix.auditing.probability import _TIES, SIDES, modelled
+from balancemix.auditing.ranking import EDGE, POSTERIOR, SURE, doubt
+from balancemix.auditing.weigh import weigh
+
+
+def some(seed: int, rows: int = 60, classes: int = 3):
+    generator = torch.Generator().manual_seed(seed)
+    given = torch.randint(-1, 2, (rows, classes), generator=generator).to(torch.int8)
+    score = 1.4 * torch.rand(rows, classes, generator=generator) - 0.2
+    posterior = torch.rand(rows, classes, generator=generator) ** 3
+    return given, score, posterior
+
+
+def log_odds(p: float) -> float:
+    return float(np.log(p) - np.log1p(-p))
+
+
+def slow_doubt(given, score, posterior, verified, judged):
+    """Compute doubt label by label, in double precision."""
+    result = np.empty(given.shape)
+    for i in range(given.shape[0]):
+        for k in range(given.shape[1]):
+            q = min(max(float(posterior[i, k]), SURE), 1 - SURE)
+            s = min(max(float(score[i, k]), EDGE), 1 - EDGE)
+            present = POSTERIOR * log_odds(q) + (1 - POSTERIOR) * log_odds(s)
+            result[i, k] = -present if given[i, k] == 1 else present
+            if verified[i, k] or not judged[k]:
+                result[i, k] = -np.inf
+    return result
+
+
+def test_doubt_is_that_of_the_oracle():
+    given, score, posterior = some(0)
+    verified = torch.rand(given.shape, generator=torch.Generator().manual_seed(9)) < 0.1
+    judged = torch.tensor([True, False, True])
+    result = doubt(given, score, posterior, verified=verified, judged=judged)
+    expected = slow_doubt(given, score, posterior, verified, judged)
+    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-4, atol=1e-4)
+    assert result.dtype == torch.float32
+
+
+def test_doubt_grows_with_what_speaks_against_the_label():
+    q = torch.linspace(0.01, 0.99, 50)[:, None]
+    half = torch.full_like(q, 0.5)
+    for value, sign in ((1, -1), (0, 1), (-1, 1)):
+        given = torch.full(q.shape, value)
+        assert bool((sign * doubt(given, half, q).diff(dim=0) > 0).all())
+        assert bool((sign * doubt(given, q, half).diff(dim=0) > 0).all())
+
+
+def pool(values: list[float]) -> list[float]:
+    """Make values increase by pooling neighbours that do not, until none is left."""
+    blocks = [[value] for value in values]
+    while True:
+        means = [sum(block) / len(block) for block in blocks]
+        bad = next((i for i in range(len(means) - 1) if means[i] > means[i + 1]), None)
+        if bad is None:
+            return [mean for block, mean in zip(blocks, means, strict=True) for _ in block]
+        blocks[bad : bad + 2] = [blocks[bad] + blocks[bad + 1]]
+
+
+def slow_modelled(given, rank, posterior):
+    """Compute probabilities by sorting, bins that grow from the top, pooling and interpolation."""
+    result = np.zeros(given.shape)
+    for side in SIDES.values():
+        places = [tuple(p) for p in np.argwhere((given == side) & np.isfinite(rank))]
+        places.sort(key=lambda p: -rank[p])
+        bins: list[list[tuple[int, ...]]] = []
+        above = 0
+        while above < len(places):
+            size = max(1, above // 10)
+            bins.insert(0, places[above : above + size])
+            above += size
+        if not bins:
+            continue
+        centres = [np.mean([rank[p] for p in each]) for each in bins]
+        error = [
+            np.mean([1 - posterior[p] if side == 1 else posterior[p] for p in b]) for b in bins
+        ]
+        # Weighted pooling: repeat each bin's mean as often as it has members.
+        repeated = pool([e for e, b in zip(error, bins, strict=True) for _ in b])
+        ends = np.cumsum([len(b) for b in bins]) - 1
+        heights = [repeated[end] for end in ends]
+        for p in places:
+            own = 1 / (1 + np.exp(-rank[p]))
+            result[p] = (1 - _TIES) * np.interp(rank[p], centres, heights) + _TIES * own
+    return result
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_probabilities_are_those_of_the_oracle(seed):
+    given, score, posterior = some(seed)
+    rank = doubt(given, score, posterior)
+    rank[::7, 1] = -torch.inf
+    result = modelled(given, rank, posterior)
+    expected = slow_modelled(given.numpy(), rank.double().numpy(), posterior.double().numpy())
+    np.testing.assert_allclose(result.numpy(), expected, atol=1e-6)
+    assert result.dtype == torch.float32
+
+
+@settings(deadline=None, max_examples=30)
+@drawn(st.integers(0, 2**31), st.integers(1, 300))
+def test_probabilities_increase_with_doubt_on_each_side(seed, rows):
+    given, score, posterior = some(seed, rows, 2)
+    rank = doubt(given, score, posterior)
+    result = modelled(given, rank, posterior)
+    assert bool(((result > 0) & (result < 1)).all())
+    for side in SIDES.values():
+        order = rank[given == side].double().sort()
+        assert bool((result[given == side][order.indices].diff() >= 0).all())
+        apart = (order.values.diff() > 1e-2) & (order.values[1:] < 6)  # float32 ends there
+        assert bool((result[given == side][order.indices].diff()[apart] > 0).all())
+
+
+def test_the_probabilities_of_a_side_sum_to_the_posterior_s():
+    given, score, posterior = some(3, 5000, 3)
+    rank = doubt(given, score, posterior)
+    result = modelled(given, rank, posterior).double()
+    error = torch.where(given > 0, 1 - posterior, posterior).double()
+    for side in SIDES.values():
+        assert float(result[given == side].mean()) == pytest.approx(
+            float(error[given == side].mean()), rel=0.02
+        )
+
+
+def test_rows_are_summed_up():
+    given, score, posterior = some(5, 200, 4)
+    judged = weigh(given, score, posterior, torch.ones(4, dtype=torch.bool))
+    for i in range(0, 200, 17):
+        for side, value in enumerate((1, 0)):
+            columns = [k for k in range(4) if given[i, k] == value]
+            expected = sum(float(judged.probability[i, k]) for k in columns)
+            off = sum(abs(value - min(max(float(score[i, k]), 0), 1)) for k in columns)
+            assert float(judged.expected[i, side]) == pytest.approx(expected, abs=1e-5)
+            assert float(judged.disagreement[i, side]) == pytest.approx(off, abs=1e-5)
