@@ -1,0 +1,215 @@
+"""Which labels are wrong? Ours against cleanlab on the same features: docs/tables/findings.md.
+
+    python benchmarks/findings.py                  # goes on where it was stopped
+    python benchmarks/findings.py again NAME …     # rank again by what has changed
+    python benchmarks/findings.py --table          # write the tables of what has ended
+    python benchmarks/findings.py time             # from features to findings, as a ratio
+
+The training rows of each set are ranked with planted errors (three seeds) or with real ones,
+present and absent labels apart, and the ranking is scored by the truth. cleanlab gets the
+confidence that its manual asks for, by five-fold cross-validation (BCE, the head and recipe of our
+other tables), and also the judge's. Needs cleanlab: `pip install --group benchmark`. What has ended
+is kept in benchmarks/findings.jsonl, a line for each ranking.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import warnings
+from collections import defaultdict
+from statistics import mean
+from typing import Any
+
+import rankings
+import torch
+from folds import cross_validate, cross_validated
+from label_sets import HEADINGS, REAL, Case, cases, judged, load_case
+from photos import report
+from results import ROOT, put
+
+from balancemix.data import FeatureRows
+from balancemix.files import to_json, write_text
+from balancemix.judge import judge
+from balancemix.training.features import features_of
+
+KEPT = ROOT / "benchmarks" / "findings.jsonl"
+SEEDS = (0, 1, 2)
+OURS = "balancemix"
+CONTROLS = {"score": "ridge score", "confidence": "confidence", "posterior": "posterior"}
+HEADS, JUDGE = ("logistic", "bce"), "judge"  # where cleanlab's confidence is from
+SIDES = ("wrong", "missing")
+SCORES = {"ap": "average precision", "at": "precision at the number of errors"}
+
+Record = dict[str, Any]
+
+
+def main(words: list[str]) -> None:
+    """Measure what is missing, and write the tables."""
+    if words == ["time"]:
+        take_time(("COCO, Lite0", "mislabel:0.4", 0))
+        return
+    kept = read()
+    if words[:1] == ["again"]:
+        kept = [record for record in kept if record["by"] not in words[1:]]
+        write(kept)
+    heads = list(HEADS) if "bce" in words else ["logistic"]
+    for case in cases(SEEDS[:1] if "bce" in words else SEEDS) if "--table" not in words else ():
+        known = {record["by"] for record in kept if case_of(record) == case}
+        kept += measure(case, known, heads)
+        write(kept)
+        print(*case, flush=True)
+    put("findings", tables(kept))
+
+
+def case_of(record: Record) -> Case:
+    """Say which case a line is of."""
+    return record["set"], record["noise"], record["seed"]
+
+
+def read() -> list[Record]:
+    """Read what has ended."""
+    text = KEPT.read_text(encoding="utf-8") if KEPT.exists() else ""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def write(kept: list[Record]) -> None:
+    """Store what has ended."""
+    write_text(KEPT, "".join(to_json(record) + "\n" for record in kept))
+
+
+def measure(case: Case, known: set[str], heads: list[str]) -> list[Record]:
+    """Rank the labels of a case in every way that is not known yet."""
+    rows = load_case(case).train
+    assert rows.truth is not None
+    theirs = {source: {by(name, source) for name in names()} for source in (*heads, JUDGE)}
+    ranked: dict[str, torch.Tensor] = {}
+    if not known >= {OURS, *CONTROLS, *theirs[JUDGE]}:
+        opinion = judged(case)
+        ranked |= rankings.of_judge(rows.given, opinion)
+    for source, expected in theirs.items():
+        if not known >= expected:
+            confidence = opinion.confidence if source == JUDGE else cross_validated(case, source)
+            found = rankings.of_cleanlab(rows.given, confidence)
+            ranked |= {by(name, source): ranking for name, ranking in found.items()}
+    facts = dict(zip(("set", "noise", "seed"), case, strict=True))
+    return [
+        {**facts, "by": name, **rankings.score(rows.given, rows.truth, ranking)}
+        for name, ranking in ranked.items()
+        if name not in known
+    ]
+
+
+def names() -> list[str]:
+    """List cleanlab's rankers and filters."""
+    return [*rankings.RANKERS, *(f"filter {name}" for name in rankings.FILTERS)]
+
+
+def by(name: str, source: str) -> str:
+    """Name a ranking of cleanlab's by where its confidence is from."""
+    return f"cleanlab {name} ({source})"
+
+
+def take_time(case: Case) -> None:
+    """Report how many times longer cleanlab takes from features to a ranking."""
+    experiment = load_case(case)
+    rows, plan = experiment.train, experiment.plan
+    assert isinstance(rows, FeatureRows)
+    start = time.perf_counter()
+    opinion = judge(rows.given, features_of(rows, plan))
+    rankings.of_judge(rows.given, opinion)
+    ours = time.perf_counter() - start
+    for head in HEADS:
+        start = time.perf_counter()
+        confidence = cross_validate(rows, plan, head)
+        trained = time.perf_counter() - start
+        rankings.quality(rows.given, confidence)
+        theirs = time.perf_counter() - start
+        report("findings", f"cleanlab, five folds of {head}, against ours: features to findings",
+               theirs / ours, ">= 10", seconds=ours, folds_seconds=trained,
+               ranker_seconds=theirs - trained)  # fmt: skip
+
+
+def tables(kept: list[Record]) -> str:
+    """Write a table of each score, what is ahead, and the mean of every ranking."""
+    means = over_seeds(kept)
+    text = "".join(f"\n{title[0].upper()}{title[1:]}\n\n{cells(means, key)}"
+                   for key, title in SCORES.items())  # fmt: skip
+    return f"{text}\n{every(means)}"
+
+
+Means = dict[tuple[str, str], dict[str, Record]]  # by set and noise, then by ranking
+
+
+def over_seeds(kept: list[Record]) -> Means:
+    """Average the scores of a ranking over the seeds, with the number of seeds."""
+    found: dict[tuple[str, str], dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
+    for record in kept:
+        found[record["set"], record["noise"]][record["by"]].append(record)
+    means: Means = {}
+    for place, rankings_here in found.items():
+        means[place] = {}
+        for name, lines in rankings_here.items():
+            numbers = [key for key, value in lines[0].items() if key.startswith(SIDES)]
+            average = {key: mean(line[key] for line in lines) for key in numbers}
+            means[place][name] = {**average, "seeds": len(lines)}
+    return means
+
+
+def cells(means: Means, score: str) -> str:
+    """Write a table of one score: a line for each set, noise and side."""
+    head = ("set", "noise", "list", "errors", "at random", *CONTROLS.values(),
+            *(f"cleanlab, {source}" for source in (*HEADS, JUDGE)), "ours", "ahead by")  # fmt: skip
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    ahead = total = 0
+    for (name, noise), ranked in means.items():
+        for side in SIDES:
+            key = f"{side}_{score}"
+            if key not in ranked.get(OURS, {}):
+                continue
+            errors, labels = (ranked[OURS][f"{side}_{what}"] for what in ("errors", "labels"))
+            controls = [f"{ranked[control][key]:.1f}" for control in CONTROLS]
+            best = [best_of(ranked, source, key) for source in (*HEADS, JUDGE)]
+            ours = ranked[OURS][key]
+            gap = ours - max(best)
+            total, ahead = total + 1, ahead + (gap > 0)
+            row = (name, HEADINGS[noise], side, f"{errors:,.0f}", f"{100 * errors / labels:.1f}",
+                   *controls, *(f"{each:.1f}" for each in best), f"**{ours:.1f}**"
+                   if gap > 0 else f"{ours:.1f}", f"{gap:+.1f}")  # fmt: skip
+            lines.append(f"| {' | '.join(row)} |")
+    return "\n".join(lines) + f"\n\nAhead in {ahead} of {total} lines.\n"
+
+
+def best_of(ranked: dict[str, Record], source: str, key: str) -> float:
+    """Return the best score of all of cleanlab's rankings, chosen by the truth."""
+    scores = [each[key] for name, each in ranked.items() if name.endswith(f"({source})")]
+    return max(scores, default=float("nan"))
+
+
+def every(means: Means) -> str:
+    """Write the mean average precision of every ranking, planted and real errors apart."""
+    lines = ["Mean average precision of every ranking\n",
+             "| ranking | planted, wrong | planted, missing | real, wrong | real, missing |",
+             "|---|---|---|---|---|"]  # fmt: skip
+    for name in (OURS, *CONTROLS, *(by(each, s) for s in (*HEADS, JUDGE) for each in names())):
+        row = [CONTROLS.get(name, name)]
+        for real in (False, True):
+            for side in SIDES:
+                here = [each[name] for place, each in means.items()
+                        if (place[0] in REAL) == real and name in each]  # fmt: skip
+                scores = [each[f"{side}_ap"] for each in here if f"{side}_ap" in each]
+                row.append(f"{mean(scores):.1f}" if scores else "–")
+        lines.append(f"| {' | '.join(row)} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore", UserWarning)
+    torch.set_num_threads(1)
+    try:
+        import cleanlab  # noqa: F401
+    except ImportError:
+        print("findings: skipped, cleanlab is not installed; `pip install --group benchmark`")
+    else:
+        main(sys.argv[1:])

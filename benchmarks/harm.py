@@ -1,0 +1,216 @@
+"""Does correcting labels make them worse? docs/tables/harm.md.
+
+    python benchmarks/harm.py             # goes on where it was stopped
+    python benchmarks/harm.py --table     # write the table of what has ended
+
+A person settles 50 random training images: every label. The probabilities are calibrated on these
+answers, labels are changed that are wrong with a probability over 0.9, never more on a side than
+the upper end of the measured interval, and BCE is trained on the labels before and after, with the
+same seed. `errs` is the share of the answers that are not the truth: see `answers`.
+
+What has ended is kept in benchmarks/harm.jsonl, a line for each set, seed and person.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from functools import partial
+from itertools import product
+from statistics import mean
+from typing import Any
+
+import numpy as np
+import torch
+from balancemix.estimates import Estimate, calibrate, from_pictures
+from label_sets import HEADINGS, Case, judged, load_case
+from paired import over_seeds
+from results import ROOT, put
+from torch import Tensor
+
+from balancemix.auditing.probability import modelled
+from balancemix.auditing.ranking import doubt
+from balancemix.data import Rows
+from balancemix.files import to_json, write_text
+from balancemix.training.fit import fit
+from balancemix.training.models import make_model
+
+KEPT = ROOT / "benchmarks" / "harm.jsonl"
+LITE0 = "COCO, Lite0"
+CASES = (
+    (LITE0, "mislabel:0.4"), ("captions", "real"), (LITE0, "none"), ("birds", "real"),
+    (LITE0, "flip:0.1"), (LITE0, "mislabel:0.2"), (LITE0, "single"),
+)  # fmt: skip
+SEEDS = range(5)
+ERRS = (0.0, 0.1)
+SAMPLE, ABOVE = 50, 0.9
+KEY = ("set", "noise", "seed", "errs")
+SIDES = {"wrong": 1, "missing": 0}
+
+Record = dict[str, Any]
+
+
+def main(words: list[str]) -> None:
+    """Measure what is missing, and write the table."""
+    kept = read()
+    known = {tuple(record[name] for name in KEY) for record in kept}
+    for key in keys() if "--table" not in words else ():
+        if key not in known:
+            kept.append(measure(*key, kept))
+            write_text(KEPT, "".join(to_json(record) + "\n" for record in kept))
+            print(*key, {k: v for k, v in kept[-1].items() if k not in KEY}, flush=True)
+    put("harm", table(kept))
+
+
+def read() -> list[Record]:
+    """Read what has ended."""
+    text = KEPT.read_text(encoding="utf-8") if KEPT.exists() else ""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def keys() -> Iterator[tuple[str, str, int, float]]:
+    """List the trainings: every set with a person who is right, seed by seed, then who errs."""
+    for errs, seed, (name, kind) in product(ERRS, SEEDS, CASES):
+        yield name, kind, seed, errs
+
+
+def measure(name: str, kind: str, seed: int, errs: float, kept: list[Record]) -> Record:
+    """Settle images, change labels, and train on the labels before and after."""
+    case = name, kind, seed
+    rows = load_case(case).train
+    truth = rows.given if rows.truth is None else rows.truth
+    generator = torch.Generator().manual_seed(2000 + seed)
+    drawn = torch.randperm(len(rows), generator=generator)[:SAMPLE]
+    said = answers(truth[drawn], rows.given[drawn], errs, generator)
+    changed, totals = correct(case, rows.given, drawn, said)
+    facts: Record = dict(zip(KEY, (name, kind, seed, errs), strict=True))
+    for side, value in SIDES.items():
+        part = changed & (rows.given == value)
+        facts[f"{side}_changed"] = int(part.sum())
+        facts[f"{side}_right"] = int((part & (truth != rows.given)).sum())
+        facts[f"{side}_errors"] = int(((truth != rows.given) & (rows.given == value)).sum())
+        facts[f"{side}_low"], facts[f"{side}_high"] = totals[side].low, totals[side].high
+    after = rows.given.clone()
+    after[drawn] = said
+    after[changed] = 1 - after[changed]
+    facts["settled_changed"] = int((said != rows.given[drawn]).sum())
+    facts |= {"errors_before": int((rows.given != truth).sum())}
+    facts |= {"errors_after": int((after != truth).sum())}
+    earlier = [each for each in kept if all(each[key] == facts[key] for key in KEY[:-1])]
+    before = earlier[0]["before"] if earlier else train(case, rows)
+    return {**facts, "before": before, "after": train(case, rows.with_given(after, truth))}
+
+
+def answers(truth: Tensor, given: Tensor, errs: float, generator: torch.Generator) -> Tensor:
+    """Answer n×K labels, a share of them wrongly.
+
+    Labels that are present or given are what a person thinks about: of these the share `errs` is
+    answered wrongly. As many labels that are neither are ticked by mistake.
+
+    >>> answers(torch.tensor([[1, 0]]), torch.tensor([[0, 0]]), 0.0, torch.Generator())
+    tensor([[1, 0]])
+    """
+    considered = (truth > 0) | (given > 0)
+    ratio = float(considered.sum()) / max(float((~considered).sum()), 1.0)
+    rate = torch.where(considered, errs, errs * ratio)
+    slip = torch.rand(truth.shape, generator=generator) < rate
+    return torch.where(slip, 1 - truth, truth)
+
+
+def correct(
+    case: Case, given: Tensor, drawn: Tensor, said: Tensor
+) -> tuple[Tensor, dict[str, Estimate]]:
+    """Return which labels to change, N×K bool, and how many errors each side has as measured."""
+    opinion = judged(case)
+    doubts = doubt(given, opinion.score, opinion.posterior)
+    believed = modelled(given, doubts, opinion.posterior)
+    apart = ((given > 0).float() - opinion.score).abs().clamp(0, 1)
+    settled = torch.zeros(given.shape, dtype=torch.bool).index_fill_(0, drawn, True)
+    changed = torch.zeros(given.shape, dtype=torch.bool)
+    totals = {}
+    for side, value in SIDES.items():
+        part = given == value
+        sums = torch.stack([(each * part).sum(1) for each in (believed, apart)], 1).numpy()
+        wrong = (said != given[drawn]) & part[drawn]
+        total = from_pictures(wrong.sum(1).numpy(), sums[drawn.numpy()], sums)
+        seen = part[drawn]
+        asked, before = (each[drawn][seen].numpy() for each in (doubts, believed))
+        calibration = calibrate(asked, wrong[seen].numpy(), before, doubts[part].numpy(), total)
+        rest = part & ~settled
+        probability = calibration.probability(doubts[rest].numpy())
+        changed[rest] = torch.from_numpy(surest(probability, total.high - int(wrong.sum())))
+        totals[side] = total
+    return changed, totals
+
+
+def surest(probability: np.ndarray, most: float) -> np.ndarray:
+    """Mark the labels over `ABOVE`, the surest ones if these are more than `most`.
+
+    >>> surest(np.array([0.95, 0.5, 0.99]), 1.7).tolist()
+    [False, False, True]
+    """
+    order = np.argsort(-probability, kind="stable")
+    marked = np.zeros(len(probability), dtype=bool)
+    marked[order[: max(int(most), 0)]] = True
+    return marked & (probability > ABOVE)
+
+
+def train(case: Case, rows: Rows) -> dict[str, float]:
+    """Train BCE, and score it on the test rows: all classes, and the rarest third."""
+    experiment = load_case(case)
+    build = partial(make_model, experiment.plan, rows, pretrained=False)
+    last = fit(build, rows, experiment.test, experiment.plan).metrics["last"]
+    return {"mAP": last["mAP"], "mAP_few": last["mAP_few"]}
+
+
+def table(kept: list[Record]) -> str:
+    """Write, for each set and person, what changed and what it did to the model."""
+    head = ("set", "errs", "seeds", "wrong: changed, right", "missing: changed, right",
+            "errors before", "after", "mAP before", "change, 95 %", "few-shot, 95 %",
+            "shown")  # fmt: skip
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for errs, (name, kind) in product(ERRS, CASES):
+        here = [r for r in kept if (r["set"], r["noise"], r["errs"]) == (name, kind, errs)]
+        if not here:
+            continue
+        changes = [f"{total(here, f'{side}_changed'):,}, {share(here, side)}" for side in SIDES]
+        gaps = [
+            over_seeds([r["after"][key] for r in here], [r["before"][key] for r in here])
+            for key in ("mAP", "mAP_few")
+        ]
+        ranges = [f"{gap.mean:+.2f} ({gap.low:+.2f} to {gap.high:+.2f})" for gap in gaps]
+        row = (name if kind == "real" else HEADINGS[kind], f"{100 * errs:g} %", str(len(here)),
+               *changes, *(f"{mean(r[f'errors_{when}'] for r in here):,.0f}"
+                           for when in ("before", "after")),
+               f"{mean(r['before']['mAP'] for r in here):.1f}", *ranges,
+               verdict(here, [gap.low for gap in gaps]))  # fmt: skip
+        lines.append(f"| {' | '.join(row)} |")
+    return "\n".join(lines) + "\n"
+
+
+def total(lines: list[Record], key: str) -> int:
+    """Sum a count over seeds."""
+    return sum(int(line[key]) for line in lines)
+
+
+def share(lines: list[Record], side: str) -> str:
+    """Write the share of a side's changes that are right."""
+    changed = total(lines, f"{side}_changed")
+    return f"{100 * total(lines, f'{side}_right') / changed:.1f} %" if changed else "–"
+
+
+def verdict(lines: list[Record], lows: list[float]) -> str:
+    """Say whether nine in ten changes are right and no score may have fallen by over 0.3."""
+    changed = sum(total(lines, f"{side}_changed") for side in SIDES)
+    right = sum(total(lines, f"{side}_right") for side in SIDES)
+    if not changed:
+        return "nothing changed"
+    return "yes" if right >= 0.9 * changed and all(low >= -0.3 for low in lows) else "**no**"
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore", UserWarning)
+    torch.set_num_threads(1)
+    main(sys.argv[1:])
