@@ -1,6 +1,7 @@
 """Does correcting labels make them worse? docs/tables/harm.md.
 
     python benchmarks/harm.py             # goes on where it was stopped
+    python benchmarks/harm.py before      # only what is trained on the labels as they are
     python benchmarks/harm.py --table     # write the table of what has ended
 
 A person settles 50 random training images: every label. The probabilities are calibrated on these
@@ -24,8 +25,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from balancemix.estimates import Estimate, calibrate, from_pictures
-from label_sets import HEADINGS, Case, judged, load_case
+from label_sets import HEADINGS, Case, in_ledger, judged, load_case
 from paired import over_seeds
 from results import ROOT, put
 from torch import Tensor
@@ -33,6 +33,7 @@ from torch import Tensor
 from balancemix.auditing.probability import modelled
 from balancemix.auditing.ranking import doubt
 from balancemix.data import Rows
+from balancemix.estimates import Estimate, calibrate, from_pictures
 from balancemix.files import to_json, write_text
 from balancemix.training.fit import fit
 from balancemix.training.models import make_model
@@ -50,15 +51,16 @@ KEY = ("set", "noise", "seed", "errs")
 SIDES = {"wrong": 1, "missing": 0}
 
 Record = dict[str, Any]
+Key = tuple[str, str, int, float | None]
 
 
 def main(words: list[str]) -> None:
     """Measure what is missing, and write the table."""
     kept = read()
     known = {tuple(record[name] for name in KEY) for record in kept}
-    for key in keys() if "--table" not in words else ():
+    for key in keys("before" in words) if "--table" not in words else ():
         if key not in known:
-            kept.append(measure(*key, kept))
+            kept.append(measure(*key))
             write_text(KEPT, "".join(to_json(record) + "\n" for record in kept))
             print(*key, {k: v for k, v in kept[-1].items() if k not in KEY}, flush=True)
     put("harm", table(kept))
@@ -70,22 +72,26 @@ def read() -> list[Record]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def keys() -> Iterator[tuple[str, str, int, float]]:
-    """List the trainings: every set with a person who is right, seed by seed, then who errs."""
-    for errs, seed, (name, kind) in product(ERRS, SEEDS, CASES):
-        yield name, kind, seed, errs
+def keys(before: bool) -> Iterator[Key]:
+    """List the trainings: before any change, then by a person who is right, and by one who errs."""
+    for errs in (None,) if before else (None, *ERRS):
+        for seed, (name, kind) in product(SEEDS, CASES):
+            yield name, kind, seed, errs
 
 
-def measure(name: str, kind: str, seed: int, errs: float, kept: list[Record]) -> Record:
-    """Settle images, change labels, and train on the labels before and after."""
+def measure(name: str, kind: str, seed: int, errs: float | None) -> Record:
+    """Settle images, change labels and train on the result; or on the labels as they are."""
     case = name, kind, seed
     rows = load_case(case).train
+    facts: Record = dict(zip(KEY, (name, kind, seed, errs), strict=True))
+    if errs is None:
+        known = in_ledger(case, "bce") or train(case, rows)
+        return {**facts, "mAP": known["mAP"], "mAP_few": known["mAP_few"]}
     truth = rows.given if rows.truth is None else rows.truth
     generator = torch.Generator().manual_seed(2000 + seed)
     drawn = torch.randperm(len(rows), generator=generator)[:SAMPLE]
     said = answers(truth[drawn], rows.given[drawn], errs, generator)
     changed, totals = correct(case, rows.given, drawn, said)
-    facts: Record = dict(zip(KEY, (name, kind, seed, errs), strict=True))
     for side, value in SIDES.items():
         part = changed & (rows.given == value)
         facts[f"{side}_changed"] = int(part.sum())
@@ -98,9 +104,7 @@ def measure(name: str, kind: str, seed: int, errs: float, kept: list[Record]) ->
     facts["settled_changed"] = int((said != rows.given[drawn]).sum())
     facts |= {"errors_before": int((rows.given != truth).sum())}
     facts |= {"errors_after": int((after != truth).sum())}
-    earlier = [each for each in kept if all(each[key] == facts[key] for key in KEY[:-1])]
-    before = earlier[0]["before"] if earlier else train(case, rows)
-    return {**facts, "before": before, "after": train(case, rows.with_given(after, truth))}
+    return {**facts, **train(case, rows.with_given(after, truth))}
 
 
 def answers(truth: Tensor, given: Tensor, errs: float, generator: torch.Generator) -> Tensor:
@@ -172,19 +176,24 @@ def table(kept: list[Record]) -> str:
             "shown")  # fmt: skip
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for errs, (name, kind) in product(ERRS, CASES):
-        here = [r for r in kept if (r["set"], r["noise"], r["errs"]) == (name, kind, errs)]
-        if not here:
+        here, base = (
+            {r["seed"]: r for r in kept if (r["set"], r["noise"], r["errs"]) == (name, kind, who)}
+            for who in (errs, None)
+        )
+        seeds = sorted(here.keys() & base.keys())
+        if not seeds:
             continue
+        here, before = [here[seed] for seed in seeds], [base[seed] for seed in seeds]
         changes = [f"{total(here, f'{side}_changed'):,}, {share(here, side)}" for side in SIDES]
         gaps = [
-            over_seeds([r["after"][key] for r in here], [r["before"][key] for r in here])
+            over_seeds([r[key] for r in here], [r[key] for r in before])
             for key in ("mAP", "mAP_few")
         ]
         ranges = [f"{gap.mean:+.2f} ({gap.low:+.2f} to {gap.high:+.2f})" for gap in gaps]
         row = (name if kind == "real" else HEADINGS[kind], f"{100 * errs:g} %", str(len(here)),
                *changes, *(f"{mean(r[f'errors_{when}'] for r in here):,.0f}"
                            for when in ("before", "after")),
-               f"{mean(r['before']['mAP'] for r in here):.1f}", *ranges,
+               f"{mean(r['mAP'] for r in before):.1f}", *ranges,
                verdict(here, [gap.low for gap in gaps]))  # fmt: skip
         lines.append(f"| {' | '.join(row)} |")
     return "\n".join(lines) + "\n"

@@ -36,7 +36,7 @@ import rankings
 import torch
 from checking import SECONDS, Checked, listed, settled, swept
 from folds import cross_validated
-from label_sets import Case, factored, judged, load_case
+from label_sets import Case, factored, in_ledger, judged, load_case
 from paired import over_seeds
 from results import ROOT, put
 from torch import Tensor
@@ -113,8 +113,9 @@ def measure(name: str, seed: int, way: str, hours: float, student: str, times: i
     checked = look(case, way, 3600 * hours)
     given = torch.where(checked.labels, truth, rows.given)
     known = checked.labels if bool(checked.labels.any()) else None
+    scores = in_ledger(case, student) if way == "nothing" else None
     with counting(times):
-        scores = train(case, student, rows.with_given(given, truth).with_verified(known))
+        scores = scores or train(case, student, rows.with_given(given, truth).with_verified(known))
     errors = given != truth
     facts = {
         "looked": int(checked.labels.sum()),
