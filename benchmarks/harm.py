@@ -30,8 +30,7 @@ from paired import over_seeds
 from results import ROOT, put
 from torch import Tensor
 
-from balancemix.auditing.probability import modelled
-from balancemix.auditing.ranking import doubt
+from balancemix.auditing.weigh import weigh
 from balancemix.data import Rows
 from balancemix.estimates import Estimate, calibrate, from_pictures
 from balancemix.files import to_json, write_text
@@ -128,22 +127,20 @@ def correct(
 ) -> tuple[Tensor, dict[str, Estimate]]:
     """Return which labels to change, N×K bool, and how many errors each side has as measured."""
     opinion = judged(case)
-    doubts = doubt(given, opinion.score, opinion.posterior)
-    believed = modelled(given, doubts, opinion.posterior)
-    apart = ((given > 0).float() - opinion.score).abs().clamp(0, 1)
+    audit = weigh(given, opinion.score, opinion.posterior, opinion.judged)
     settled = torch.zeros(given.shape, dtype=torch.bool).index_fill_(0, drawn, True)
     changed = torch.zeros(given.shape, dtype=torch.bool)
     totals = {}
-    for side, value in SIDES.items():
-        part = given == value
-        sums = torch.stack([(each * part).sum(1) for each in (believed, apart)], 1).numpy()
-        wrong = (said != given[drawn]) & part[drawn]
+    for place, (side, value) in enumerate(SIDES.items()):
+        part, seen = given == value, given[drawn] == value
+        wrong = (said != given[drawn]) & seen
+        sums = torch.stack([audit.expected[:, place], audit.disagreement[:, place]], 1).numpy()
         total = from_pictures(wrong.sum(1).numpy(), sums[drawn.numpy()], sums)
-        seen = part[drawn]
-        asked, before = (each[drawn][seen].numpy() for each in (doubts, believed))
-        calibration = calibrate(asked, wrong[seen].numpy(), before, doubts[part].numpy(), total)
+        asked, before = (each[drawn][seen].numpy() for each in (audit.doubt, audit.probability))
+        every = audit.doubt[part].numpy()
+        calibration = calibrate(asked, wrong[seen].numpy(), before, every, total)
         rest = part & ~settled
-        probability = calibration.probability(doubts[rest].numpy())
+        probability = calibration.probability(audit.doubt[rest].numpy())
         changed[rest] = torch.from_numpy(surest(probability, total.high - int(wrong.sum())))
         totals[side] = total
     return changed, totals

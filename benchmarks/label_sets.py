@@ -91,9 +91,8 @@ def in_ledger(case: Case, method: str) -> dict[str, float] | None:
     for line in (ROOT / LEDGER).read_text(encoding="utf-8").splitlines():
         entry = json.loads(line)
         plan = entry["plan"]
-        same = entry["bench"] in JUDGE and entry["data"] == FILES[name].stem
-        if same and (plan["noise"], plan["seed"]) == (plain, seed):
-            if plan["method"]["name"] == method:
-                last: dict[str, float] = entry["last"]
-                return last
+        found = (entry["data"], plan["noise"], plan["seed"], plan["method"]["name"])
+        if entry["bench"] in JUDGE and found == (FILES[name].stem, plain, seed, method):
+            last: dict[str, float] = entry["last"]
+            return last
     return None

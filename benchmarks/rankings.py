@@ -13,7 +13,7 @@ import torch
 from sklearn.metrics import average_precision_score
 from torch import Tensor
 
-from balancemix.auditing.ranking import doubt
+from balancemix.auditing.weigh import weigh
 from balancemix.judge import Opinion
 
 Ranking = Callable[[Tensor, Tensor], Tensor]  # of given labels and confidence: doubt
@@ -29,7 +29,7 @@ def of_judge(given: Tensor, opinion: Opinion) -> dict[str, Tensor]:
     """Rank by what the judge thinks: ours, and each of its parts alone as a control."""
     present = (given > 0).float()
     return {
-        "balancemix": doubt(given, opinion.score, opinion.posterior),
+        "balancemix": weigh(given, opinion.score, opinion.posterior, opinion.judged).doubt,
         "score": (present - opinion.score).abs(),
         "confidence": (present - opinion.confidence).abs(),
         "posterior": (present - opinion.posterior).abs(),
@@ -98,10 +98,10 @@ def score(given: Tensor, truth: Tensor, ranking: Tensor) -> dict[str, float]:
     scores: dict[str, float] = {}
     for side, part in (("wrong", given == 1), ("missing", given == 0)):
         known = part & (truth >= 0)
-        wrong, order = (truth != given)[known], ranking[known]
+        wrong, order = (truth != given)[known], ranking[known].double().nan_to_num()  # of −inf
         scores |= {f"{side}_errors": int(wrong.sum()), f"{side}_labels": int(known.sum())}
         if bool(wrong.any()):
-            average = average_precision_score(wrong.numpy(), order.double().numpy())
+            average = average_precision_score(wrong.numpy(), order.numpy())
             scores[f"{side}_ap"] = 100 * float(average)
             scores[f"{side}_at"] = 100 * precision_at(wrong, order, int(wrong.sum()))
     return scores

@@ -42,7 +42,7 @@ from results import ROOT, put
 from torch import Tensor
 from verified import counting
 
-from balancemix.auditing.probability import modelled
+from balancemix.auditing.weigh import weigh
 from balancemix.data import Rows
 from balancemix.files import to_json, write_text
 from balancemix.judge import judge
@@ -161,8 +161,7 @@ def true_labels(case: Case) -> Tensor:
 def probabilities(case: Case) -> Tensor:
     """Compute how likely each label is wrong, as modelled."""
     given, opinion = prepared(case).train.given, judged(case)
-    doubt = rankings.of_judge(given, opinion)["balancemix"]
-    return modelled(given, doubt, opinion.posterior)
+    return weigh(given, opinion.score, opinion.posterior, opinion.judged).probability
 
 
 def look(case: Case, way: str, seconds: float) -> Checked:
