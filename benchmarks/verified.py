@@ -3,8 +3,8 @@
 A share of the training rows is verified by the truth (`keep`), among labels of which 40 % are
 mislabelled and among captions' real errors. Scores: the last mAP on the test rows; and how well
 the run's own confidence ranks the errors that are left on the rows that nobody verified, by
-average precision, wrong positives and missing ones apart. `times` is the weight of a verified label: more
-than 1 is a trial that the package does not offer.
+average precision, wrong positives and missing ones apart. `times` is the weight of a verified
+label: more than 1 is a trial that the package does not offer.
 
     python benchmarks/verified.py             # goes on where it was stopped
     python benchmarks/verified.py --table     # write the table of what has ended
