@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Self
 
-from balancemix.data.decisions import names, snapshots
+from balancemix.data.decisions import names, reading, sheet, snapshots
 from balancemix.data.decisions import samples as sampling
 from balancemix.data.decisions.answers import (
     ANSWER,
@@ -159,8 +159,10 @@ class Store:
             self._connection.execute("DELETE FROM label_state")
             self._refresh(touched)
 
-    # Audits and samples
+    # Tables that people fill in, audits, samples
 
+    take = reading.take
+    write_answers = sheet.write_answers
     add_snapshot = snapshots.add_snapshot
     samples = sampling.samples
     new_sample = sampling.new_sample
