@@ -68,7 +68,8 @@ class ReadOptions:
     where the file says. `labels_only` opens no image, and does not look whether it exists.
     `verified` trusts what people decided about labels, in the folder beside the data.
 
-    `format` names the format, if it is not to be recognised. In a table, `image_column` and
+    `format` names the format, if it is not to be recognised. `sheet` names the sheet of a workbook;
+    without it, the first that holds anything is read. In a table, `image_column` and
     `label_column` name columns, and `separator` is what joins labels in a cell; `list` is a list as
     in JSON, `whole` a cell that is one label. `unlabelled` and `minus_one` say what a label that
     is not given, and what −1, means.
@@ -84,6 +85,7 @@ class ReadOptions:
     labels_only: bool = False
     verified: bool = True
     format: str | None = None
+    sheet: str | None = None
     image_column: str | None = None
     label_column: str | None = None
     separator: str | None = None

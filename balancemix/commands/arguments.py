@@ -16,6 +16,7 @@ READING = [
         "data.format",
         "of DATA (default: recognised): table, coco, voc, deepfashion, npz",
     ),
+    ("--sheet", "data.sheet", "of a workbook (default: the first that holds anything)"),
     ("--image-column", "data.image_column", "of a table, the column that names the images"),
     ("--label-column", "data.label_column", "the column of labels; *: each column of 0 and 1"),
     ("--separator", "data.separator", "of labels in a cell: a mark such as |, list, or whole"),

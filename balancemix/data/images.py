@@ -20,6 +20,8 @@ from balancemix.labels.table import LabelMatrix
 from balancemix.processes import BatchIndex
 from balancemix.progress import progress
 
+ENDINGS = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"}
+
 
 class ImageRows(Rows):
     """Rows of N image files, resized to size×size; x is (B, 3, size, size).
@@ -110,6 +112,49 @@ def find(folder: Path, name: str) -> Path:
     """
     direct, inside = folder / name, folder / "images" / name
     return inside if not is_file(direct) and is_file(inside) else direct
+
+
+def find_all(folder: Path, names: Sequence[str], where: str | None = None) -> list[Path]:
+    """Return the paths of images in the folder or in its `images`; they need not exist.
+
+    A name without the ending of an image is that of the one file that has it with an ending.
+    Several are refused in a message that begins with `where`; without it, none of them is taken.
+
+    >>> [path.as_posix() for path in find_all(Path("nowhere"), ["cat.jpg", "dog"])]
+    ['nowhere/cat.jpg', 'nowhere/dog']
+    """
+    listed: dict[Path, dict[str, list[str]]] = {}
+    paths = []
+    for name in names:
+        path = find(folder, name)
+        inside, stem = os.path.split(name)
+        if path.suffix.lower() not in ENDINGS and not is_file(path):
+            fitting = [
+                each / file
+                for each in (folder / inside, folder / "images" / inside)
+                for file in _stems(each, listed).get(stem, ())
+            ]
+            if len(fitting) > 1 and where is not None:
+                one, other = (repr(each.name) for each in fitting[:2])
+                raise InputError(f"{where}: image {name!r} may be {one} or {other}; write which")
+            path = fitting[0] if len(fitting) == 1 else path
+        paths.append(path)
+    return paths
+
+
+def _stems(folder: Path, listed: dict[Path, dict[str, list[str]]]) -> dict[str, list[str]]:
+    """List the images of a folder by their names without endings; each folder once."""
+    if folder not in listed:
+        stems = listed[folder] = {}
+        try:
+            found = sorted(os.listdir(folder))
+        except (OSError, ValueError):  # or a name that no folder can have
+            found = []
+        for name in found:
+            stem, ending = os.path.splitext(name)
+            if ending.lower() in ENDINGS:
+                stems.setdefault(stem, []).append(name)
+    return listed[folder]
 
 
 def is_file(path: Path) -> bool:

@@ -19,6 +19,7 @@ class DataPlan:
     path         `digits`, a folder (labels.csv, COCO, VOC, DeepFashion), a table or an .npz file
     images       the folder of the images that a table names; none: that of the table
     format       of the data; none: recognised
+    sheet        of a workbook; none: the first that holds anything
     *_column     of a table, which has the images and the labels; none: recognised
     separator    what joins the labels of a cell; none: recognised
     unlabelled   what a label that is not given means; none: what it usually does
@@ -42,6 +43,7 @@ class DataPlan:
     path: str = "digits"
     images: str | None = None
     format: str | None = None
+    sheet: str | None = None
     image_column: str | None = None
     label_column: str | None = None
     separator: str | None = None
@@ -82,6 +84,7 @@ class DataPlan:
             holdout=self.holdout,
             images=None if self.images is None else Path(self.images),
             format=self.format,
+            sheet=self.sheet,
             image_column=self.image_column,
             label_column=self.label_column,
             separator=self.separator,

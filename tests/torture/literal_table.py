@@ -151,6 +151,8 @@ def read_table(folder: Path) -> Answer:
                 raise RefusedError("a label twice")
             found[name] = (part, found[name][1] | present, unknown, place)
             continue
+        if any(row[3] == place for row in found.values()):
+            raise RefusedError("an image twice, with its ending and without")
         found[cells[image]] = (part, present, unknown, place)
     used = frozenset(name for row in found.values() for name in row[1])
     classes = sorted(used) if classes is None else classes
@@ -168,9 +170,13 @@ def _listed(folder: Path) -> list[str] | None:
 
 
 def _place(folder: Path, name: str) -> str:
+    """Find an image; one without its ending is the file that has it with one."""
     place = next((p for p in (folder / name, folder / "images" / name) if is_file(p)), None)
     if place is None:
-        raise RefusedError("no such image")
+        tried = [Path(f"{folder / name}{ending}") for ending in (".png", ".jpg")]
+        place = next((p for p in tried if is_file(p)), None)
+        if place is None or name.endswith(("/", ".png", ".jpg")):
+            raise RefusedError("no such image")
     return str(place)
 
 

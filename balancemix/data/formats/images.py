@@ -8,14 +8,12 @@ from balancemix.data import images
 from balancemix.data.source import ReadOptions, Source, leave_out
 from balancemix.errors import InputError
 
-ENDINGS = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"}
-
 
 def read(path: Path, options: ReadOptions) -> Source:
     """List every image below a folder."""
-    paths = sorted(each for each in path.rglob("*") if each.suffix.lower() in ENDINGS)
+    paths = sorted(each for each in path.rglob("*") if each.suffix.lower() in images.ENDINGS)
     if not paths:
-        raise InputError(f"{path}: holds no image ({', '.join(sorted(ENDINGS))})")
+        raise InputError(f"{path}: holds no image ({', '.join(sorted(images.ENDINGS))})")
     problems = dict(zip(paths, images.problems(paths), strict=True))
     bad = [f"{each.name!r} ({problem})" for each, problem in problems.items() if problem]
     leave_out(f"{path}: %s cannot be read", bad, len(paths), options.skip_bad)

@@ -98,7 +98,7 @@ def read(path: Path, options: ReadOptions) -> Source:
         groups=groups,
         truth=None if truth is None else read_labels(path, "truth", truth, classes, "unknown"),
         verified=None if verified is None else read_verified(path, verified, labels.shape, classes),
-        images=None if names is None else [images.find(folder, name) for name in names],
+        images=None if names is None else images.find_all(folder, names),
         features=torch.from_numpy(features),
         stored=_views(path, arrays, features),
         origin=path,

@@ -19,7 +19,8 @@ from balancemix.data.tables.new import WRITERS, write_new
 from balancemix.data.tables.reading import HEADER, read_labels
 from balancemix.data.tables.rows import path_of
 from balancemix.data.tables.verified import VerifiedColumn
-from balancemix.errors import InputError
+from balancemix.data.tables.workbook import WorkbookSheet
+from balancemix.errors import InputError, listing
 from balancemix.progress import progress
 
 ENDING = ".csv"  # of a new table
@@ -81,7 +82,7 @@ def read(path: Path, options: ReadOptions) -> Source:
         )
     list_file = file.with_name("classes.txt")
     listed = read_classes(list_file) if list_file.is_file() else None
-    sheet = open_sheet(file)
+    sheet = open_sheet(file, options.sheet)
     labels = read_labels(sheet, options, listed, list_file, progress)
     return _source(path, sheet, labels, options, _truth(file, labels, options))
 
@@ -105,7 +106,7 @@ def _source(
         groups=labels.groups,
         verified=labels.verified,
         truth=truth,
-        recognised=[f"{sheet.file} is a table of labels (--format)", *labels.said],
+        recognised=[f"{sheet.file} is a table of labels (--format)", *_chosen(sheet), *labels.said],
     )
     folder = options.images or sheet.file.parent
     if options.images is not None and not folder.is_dir():
@@ -115,6 +116,14 @@ def _source(
     if options.labels_only:
         return replace(source, origin=origin)
     return _with_images(source, origin, options.skip_bad)
+
+
+def _chosen(sheet: Sheet) -> list[str]:
+    """Say which sheet of a workbook is read, if it has others."""
+    if not isinstance(sheet, WorkbookSheet) or not sheet.others:
+        return []
+    others = listing([repr(title) for title in sheet.others])
+    return [f"its sheet {sheet.title!r} is read, not {others} (--sheet)"]
 
 
 def read_classes(file: Path) -> list[str]:
@@ -142,7 +151,8 @@ def _truth(file: Path, labels: Labels, options: ReadOptions) -> Tensor | None:
 
 def _with_images(source: Source, origin: Table, skip_bad: bool) -> Source:
     """Check every image before training starts, so that one run shows all that is wrong."""
-    paths = [images.find(origin.folder, name) for name in source.names]
+    paths = images.find_all(origin.folder, source.names, str(origin.sheet.file))
+    _check_once(origin, source.names, paths)
     problems = images.problems(paths)
     bad = [
         f"{name!r} (row {record + 2}, {problem})"
@@ -157,6 +167,16 @@ def _with_images(source: Source, origin: Table, skip_bad: bool) -> Source:
         verified = None if origin.verified is None else origin.verified[kept]
         origin = replace(origin, records=[origin.records[i] for i in kept], verified=verified)
     return replace(source, origin=origin)
+
+
+def _check_once(origin: Table, names: Sequence[str], paths: Sequence[Path]) -> None:
+    """Refuse an image that is named once with its ending and once without."""
+    first: dict[Path, int] = {}
+    for i, path in enumerate(paths):
+        j = first.setdefault(path, i)
+        if j != i:
+            rows = " and ".join(f"{names[k]!r} (row {origin.records[k] + 2})" for k in (j, i))
+            raise InputError(f"{origin.sheet.file}: {rows} are one image; leave one of them out")
 
 
 def write(source: Source, given: Tensor, out: Path) -> list[str]:

@@ -23,8 +23,10 @@ SHEETS: dict[str, Callable[[Path], Sheet]] = {
 }
 
 
-def open_sheet(file: Path) -> Sheet:
+def open_sheet(file: Path, title: str | None = None) -> Sheet:
     """Open a table by the ending of its name; reads its header and no more.
+
+    `title` names a sheet of a workbook; without it, the first that holds anything is read.
 
     >>> open_sheet(Path("photos.doc"))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -33,4 +35,8 @@ def open_sheet(file: Path) -> Sheet:
     kind = SHEETS.get(file.suffix.lower())
     if kind is None:
         raise InputError(f"{file}: not a table; {suggest(file.suffix, list(SHEETS))}")
+    if kind is WorkbookSheet:
+        return WorkbookSheet(file, title)
+    if title is not None:
+        raise InputError(f"--sheet {title}: {file} has no sheets; leave it out")
     return kind(file)

@@ -1,7 +1,7 @@
 """Tables of Excel, .xlsx: read by openpyxl, written by changing cells in the file's own XML.
 
-The first worksheet that holds anything is read. Of a formula, the value is read that the file
-keeps beside it; a cell with a formula is never changed.
+The first worksheet that holds anything is read, unless another is asked for. Of a formula, the
+value is read that the file keeps beside it; a cell with a formula is never changed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from balancemix.data.tables.cells import text_of
 from balancemix.data.tables.edits import Edits
 from balancemix.data.tables.sheet import Stamp
 from balancemix.data.tables.worksheet import rewrite
-from balancemix.errors import InputError
+from balancemix.errors import InputError, suggest
 from balancemix.files import write_whole
 from balancemix.progress import Show, silence
 
@@ -30,10 +30,10 @@ EVERY = 1000  # records after which the progress moves
 class WorkbookSheet:
     """A worksheet of an .xlsx file."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, title: str | None = None) -> None:
         self.file = file
         self.stamp = Stamp.of(file)
-        self.title, self.others, self.count = self._choose()
+        self.title, self.others, self.count = self._choose(title)
         self.header = next(self._rows(), [])
 
     def records(self, show: Show = silence) -> Iterator[list[str]]:
@@ -67,7 +67,7 @@ class WorkbookSheet:
 
     def _check(self, draft: Path, edits: Edits) -> None:
         """Read what was written: whatever XML the file has, its cells must be what they should."""
-        written = WorkbookSheet(draft)
+        written = WorkbookSheet(draft, self.title)
         width = len(self.header)
         changed = edits.applied(self.records())
         expected = [row + [""] * (width - len(row)) for row in changed if any(row)]
@@ -79,14 +79,21 @@ class WorkbookSheet:
     def _unusual(self) -> InputError:
         return InputError(f"{self.file}: cannot be changed cell by cell; save it again in Excel")
 
-    def _choose(self) -> tuple[str, list[str], int]:
+    def _choose(self, asked: str | None) -> tuple[str, list[str], int]:
         """Choose the worksheet; name the others that hold anything, and count its rows."""
         with self._opened() as book:
             counts = {sheet.title: sheet.max_row or 0 for sheet in book.worksheets}
             titles = [sheet.title for sheet in book.worksheets if any(map(any, _values(sheet)))]
+        if asked is not None and asked not in counts:
+            raise InputError(
+                f"--sheet {asked}: {self.file} has no such sheet; {suggest(asked, list(counts))}"
+            )
+        if asked is not None and asked not in titles:
+            raise InputError(f"--sheet {asked}: holds nothing; begin it with a header")
         if not titles:
             raise InputError(f"{self.file}: no worksheet holds anything; begin it with a header")
-        return titles[0], titles[1:], counts[titles[0]]
+        title = asked or titles[0]
+        return title, [each for each in titles if each != title], counts[title]
 
     def _rows(self) -> Iterator[list[str]]:
         with self._opened() as book:
