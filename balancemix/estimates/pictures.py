@@ -22,7 +22,7 @@ def from_pictures(errors: npt.ArrayLike, sums: npt.ArrayLike, all_sums: npt.Arra
     """
     y, x, every = (np.asarray(each, dtype=np.float64) for each in (errors, sums, all_sums))
     few = is_rough(y)
-    total = gamma_interval([y], [len(every)]) if few else regression_total(y, x, every)
+    total = gamma_interval(y, len(every)) if few else regression_total(y, x, every)
     return total.within(float(y.sum()), np.inf)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from balancemix.estimates.estimate import Estimate, Floats, Ints
-from balancemix.estimates.few import gamma_interval
+from balancemix.errors import InputError
+from balancemix.estimates.estimate import ENOUGH, Estimate, Floats, Ints
+from balancemix.estimates.few import gamma_ends, unseen_weight
 
 STRATA = 10
 
@@ -32,38 +34,69 @@ def first_phase(sizes: Sequence[int], total: int) -> Ints:
     """Say how many labels of each stratum to ask for first: a third of the sample, evenly.
 
     >>> first_phase([100, 100, 2], 30).tolist()
-    [4, 4, 2]
+    [3, 3, 2]
     """
-    return _share_out(np.ones(len(sizes)), total // 3, np.zeros(len(sizes)), sizes)
+    return np.minimum(total // (3 * len(sizes)), np.asarray(sizes, dtype=np.int64))
 
 
 def second_phase(errors: Sequence[npt.ArrayLike], sizes: Sequence[int], total: int) -> Ints:
     """Say how many more labels of each stratum to ask for, by what the first phase showed.
 
-    Neyman (1934): in proportion to N_h·√(p(1 − p)), with p = (errors + ½)/(n_h + 1).
+    Neyman (1934): in all, in proportion to N_h·√(p(1 − p)).
+
+    Departure: p = (errors + ½)/(n + 1) of the stratum and, counted half, of its neighbours in rank:
+    six answers alone say little, and where they show no error by chance, too few are asked for.
     """
     seen = np.array([np.size(each) for each in errors], dtype=np.float64)
     wrong = np.array([np.sum(each) for each in errors], dtype=np.float64)
-    rate = (wrong + 0.5) / (seen + 1)
+    rate = (_with_neighbours(wrong) + 0.5) / (_with_neighbours(seen) + 1)
     spread = np.asarray(sizes) * np.sqrt(rate * (1 - rate))
     return _share_out(spread, total - int(seen.sum()), seen, sizes)
 
 
+def _with_neighbours(counts: Floats) -> Floats:
+    """Add half of both neighbours; the first and the last have themselves for one."""
+    around = np.pad(counts, 1, mode="edge")
+    return counts + (around[:-2] + around[2:]) / 2
+
+
 def _share_out(weights: Floats, total: int, seen: Floats, sizes: Sequence[int]) -> Ints:
-    """Divide a number of draws by weights; no stratum has more than there is."""
+    """Add draws to those seen until all are in proportion to the weights, as far as there are."""
     room = np.asarray(sizes, dtype=np.float64) - seen
     drawn = np.zeros(len(weights))
     for _ in range(min(total, int(room.sum()))):
         # The next draw goes where most is due (D'Hondt), and where labels are left.
-        due = np.where(drawn < room, weights / (drawn + 1), -1)
+        due = np.where(drawn < room, weights / (seen + drawn + 1), -1)
         drawn[int(due.argmax())] += 1
     return drawn.astype(np.int64)
 
 
 def from_strata(errors: Sequence[npt.ArrayLike], sizes: Sequence[int]) -> Estimate:
-    """Estimate all errors of the strata from the answers of each: 1 an error, 0 none."""
+    """Estimate all errors of the strata from the answers of each: 1 an error, 0 none.
+
+    T = Σ_h N_h·p_h, with the variance of draws without replacement, and the gamma interval of
+    `gamma_ends`.
+
+    Departure: answers are binomial, not Poisson; where more than half are errors, the interval is
+    that of the labels that are right, which are the rarer ones.
+    """
     answers = [np.asarray(each, dtype=np.float64) for each in errors]
-    estimate = gamma_interval(answers, sizes)
+    for number, y in enumerate(answers):
+        if not len(y):
+            raise InputError(f"stratum {number + 1} of {len(answers)} has no answers")
+    total = variance = weight = 0.0
+    for y, size in zip(answers, sizes, strict=True):
+        share, rate = len(y) / size, float(y.mean())
+        total += size * rate
+        spread = rate * (1 - rate) * len(y) / max(len(y) - 1, 1)
+        variance += size**2 * spread / len(y) * (1 - share)
+        weight = max(weight, unseen_weight(share))
     wrong = sum(float(y.sum()) for y in answers)
-    right = sum(len(y) - float(y.sum()) for y in answers)
-    return estimate.within(wrong, sum(sizes) - right)
+    right = sum(len(y) for y in answers) - wrong
+    whole = sum(sizes)
+    if total <= whole / 2:
+        found = gamma_ends(total, variance, weight)
+    else:
+        rest = gamma_ends(whole - total, variance, weight)
+        found = Estimate(total, whole - rest.high, whole - rest.low, rest.rough)
+    return replace(found.within(wrong, whole - right), rough=min(wrong, right) < ENOUGH)
