@@ -1,86 +1,111 @@
-"""Probabilities that fit what people said: one slope learned, the sum as measured."""
+"""Probabilities that fit what people said: a rising curve of doubt with the sum as measured."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq, minimize_scalar
-from scipy.special import expit
+from scipy.optimize import brentq, minimize
+from scipy.special import expit, logit
 
 from balancemix.estimates.estimate import Estimate, Floats
 
+# Normal priors (mean, standard deviation) of log slope; of the log-odds of the ceiling above those
+# of an average label; of the log-odds of the share of errors that lie on the floor. They were
+# chosen on simulated errors (docs/estimates.md). The ceiling of wrong labels is low: the judge
+# also overlooks objects that are there.
+_PRIORS = {
+    "wrong": ((0.2, 0.4), (2.7, 0.7), (-2.5, 1.5)),
+    "missing": ((0.2, 0.4), (7.5, 1.5), (-2.5, 1.5)),
+}
 _BINS = 2000
-_SPREAD = 0.5  # standard deviation of the logarithm of the slope around the modelled one
-_SLOPES = (-3.0, 1.5)  # logarithms of the least and the largest
+_MOST = 0.98  # of the labels of a side can be errors
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """P(error | doubt) of one side: a logistic curve, rising with doubt."""
+    """P(error | doubt) of one side: floor + (ceiling − floor)·σ(intercept + slope·doubt)."""
 
     intercept: float
     slope: float
+    floor: float
+    ceiling: float
 
     def probability(self, doubt: npt.ArrayLike) -> Floats:
-        """Compute the probability of an error of any array of doubts; 0 for −inf."""
+        """Compute the probability of an error for doubts; 0 for −inf, which is not judged."""
         x = np.asarray(doubt, dtype=np.float64)
-        return np.asarray(expit(self.intercept + self.slope * x), dtype=np.float64)
+        rise = expit(self.intercept + self.slope * x)
+        level = self.floor + (self.ceiling - self.floor) * rise
+        return np.where(np.isneginf(x), 0.0, level)
 
 
 def calibrate(
     doubt: npt.ArrayLike,
     is_error: npt.ArrayLike,
-    modelled: npt.ArrayLike,
+    side: Literal["wrong", "missing"],
     all_doubt: npt.ArrayLike,
     total: Estimate,
 ) -> Calibration:
     """Learn P(error | doubt) of one side from m labels that people settled.
 
-    `doubt`, `is_error` and `modelled` (the probability before) are of the settled labels,
-    `all_doubt` of all labels of the side, `total` the measured number of errors among them. For
-    every slope there is one intercept with which the probabilities of all labels sum to the
-    total. The slope is the likeliest one, with a prior around that of the modelled probabilities:
-    a normal distribution of its logarithm.
+    `doubt` and `is_error` are of the settled labels of the side, `all_doubt` of all its labels, and
+    `total` the measured number of errors among these. Slope, ceiling and floor are the likeliest,
+    with priors; the intercept is the one with which the probabilities of all labels sum to the
+    total, or to 1 where no error was seen.
     """
-    x, p = (np.asarray(each, dtype=np.float64) for each in (doubt, modelled))
-    wrong = np.asarray(is_error, dtype=np.float64)
+    x, wrong = (np.asarray(each, dtype=np.float64) for each in (doubt, is_error))
+    judged = np.isfinite(x)
     every, counts = _binned(np.asarray(all_doubt, dtype=np.float64))
-    seen = np.isfinite(x)
-    x, p, wrong = x[seen], p[seen], wrong[seen]
-    # None seen is not none: then as if half an error had been.
-    errors = total.value if total.value > 0 else total.high / 7.4
-    errors = min(max(errors, 1e-3), counts.sum() - 1e-3)
+    size = float(counts.sum())
+    # Errors of labels that are not judged cannot be listed.
+    goal = total.value * float(wrong[judged].sum()) / max(float(wrong.sum()), 1.0)
+    goal = min(max(goal, 1.0), _MOST * size)
+    x, wrong = x[judged], wrong[judged]
+    mean, spread = np.array(_PRIORS[side]).T
 
-    def curve(log_slope: float, goal: float, at: Floats, weight: Floats) -> Calibration:
-        slope = float(np.exp(log_slope))
-        reach = 40 + slope * float(np.abs(at).max(initial=0))
-        found = brentq(lambda a: float(weight @ expit(a + slope * at)) - goal, -reach, reach)
-        return Calibration(float(found), slope)
+    def loss(point: Floats) -> float:
+        curve = _curve(point, every, counts, goal)
+        if curve is None:
+            return np.inf
+        p = np.clip(curve.probability(x), 1e-12, 1 - 1e-12)
+        likelihood = float(wrong @ np.log(p) + (1 - wrong) @ np.log1p(-p))
+        return float((((point - mean) / spread) ** 2).sum()) / 2 - likelihood
 
-    def modelled_loss(log_slope: float) -> float:
-        goal = min(max(float(p.sum()), 1e-3), len(p) - 1e-3)
-        return _loss(curve(log_slope, goal, x, np.ones(len(x))), x, p)
-
-    def loss(log_slope: float) -> float:
-        prior = (log_slope - centre) ** 2 / (2 * _SPREAD**2)
-        return prior + _loss(curve(log_slope, errors, every, counts), x, wrong)
-
-    centre = float(minimize_scalar(modelled_loss, bounds=_SLOPES, method="bounded").x)
-    best = float(minimize_scalar(loss, bounds=_SLOPES, method="bounded").x)
-    return curve(best, errors, every, counts)
+    start = np.vstack([mean, mean + np.diag(spread)])
+    found = minimize(
+        loss, mean, method="Nelder-Mead",
+        options={"initial_simplex": start, "xatol": 0.01, "fatol": 0.01, "maxfev": 400},
+    )  # fmt: skip
+    curve = _curve(found.x, every, counts, goal)
+    assert curve is not None
+    return curve
 
 
-def _loss(calibration: Calibration, doubt: Floats, target: Floats) -> float:
-    """Compute the cross-entropy of the probabilities of labels, summed."""
-    logit = calibration.intercept + calibration.slope * doubt
-    return float(np.logaddexp(0, logit).sum() - target @ logit)
+def _curve(point: Floats, doubt: Floats, counts: Floats, goal: float) -> Calibration | None:
+    """Find the curve of three parameters that sums to the goal; None if there is none."""
+    size = float(counts.sum())
+    slope, share = float(np.exp(point[0])), float(expit(point[2]))
+    ceiling = float(expit(point[1] + logit(goal / size)))
+    floor = share * goal / size
+    reach = 60 + slope * float(np.abs(doubt).max())
+
+    def excess(intercept: float) -> float:
+        rise = float(counts @ expit(intercept + slope * doubt))
+        return floor * size + (ceiling - floor) * rise - goal
+
+    if excess(reach) <= 0:  # the ceiling is too low
+        return None
+    intercept = float(brentq(excess, -reach, reach, xtol=1e-6))
+    return Calibration(intercept, slope, floor, ceiling)
 
 
 def _binned(doubt: Floats) -> tuple[Floats, Floats]:
-    """Summarise many doubts by the means and counts of narrow bins; −inf cannot be an error."""
+    """Summarise doubts by the means and counts of narrow bins, without those of −inf."""
     x = doubt[np.isfinite(doubt)]
+    if not len(x):
+        return np.zeros(1), np.ones(1)
     edges = np.linspace(x.min(), x.max(), _BINS + 1)[1:-1]
     where = np.searchsorted(edges, x)
     counts = np.bincount(where, minlength=_BINS).astype(np.float64)

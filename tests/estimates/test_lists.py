@@ -39,43 +39,72 @@ def test_a_class_is_estimated_where_enough_was_seen_whatever_was_seen():
         assert found == [exact_count(errors, 40, 400), None, None]
 
 
-def labels(seed, size=20_000, slope=0.8):
+def labels(seed, size=20_000, slope=1.2, ceiling=0.8, floor=0.01):
     generator = np.random.default_rng(seed)
-    doubt = generator.normal(-3, 2, size)
-    return doubt, generator.random(size) < expit(slope * doubt - 0.5)
+    doubt = generator.normal(-2, 2, size)
+    rate = floor + (ceiling - floor) * expit(slope * doubt - 0.5)
+    return doubt, generator.random(size) < rate
 
 
+def known(errors):
+    return Estimate(float(errors), float(errors), float(errors), False)
+
+
+@pytest.mark.parametrize("side", ["wrong", "missing"])
 @pytest.mark.parametrize("seed", range(3))
-def test_probabilities_rise_with_doubt_and_sum_to_the_total(seed):
+def test_probabilities_rise_with_doubt_and_sum_to_the_total(seed, side):
     doubt, wrong = labels(seed)
-    total = Estimate(wrong.sum(), 0, 0, False)
-    found = calibrate(doubt[:1000], wrong[:1000], expit(doubt[:1000]), doubt, total)
+    found = calibrate(doubt[:1000], wrong[:1000], side, doubt, known(wrong.sum()))
     probability = found.probability(np.sort(doubt))
     assert (np.diff(probability) > 0).all()
     assert probability.sum() == pytest.approx(wrong.sum(), rel=1e-3)
     assert found.probability(-np.inf) == 0
 
 
-def test_many_answers_find_the_slope_whatever_was_modelled():
-    doubt, wrong = labels(0)
-    total = Estimate(wrong.sum(), 0, 0, False)
-    found = calibrate(doubt, wrong, expit(3 * doubt), doubt, total)
-    assert found.slope == pytest.approx(0.8, rel=0.1)
+@pytest.mark.parametrize("side", ["wrong", "missing"])
+def test_many_answers_find_the_curve_whatever_the_prior(side):
+    doubt, wrong = labels(0, size=100_000)
+    found = calibrate(doubt, wrong, side, doubt, known(wrong.sum()))
+    assert found.slope == pytest.approx(1.2, rel=0.1)
+    assert found.ceiling == pytest.approx(0.8, rel=0.1)
+    assert found.floor == pytest.approx(0.01, abs=0.01)
 
 
-def test_without_answers_the_slope_is_the_modelled_one():
+def test_the_answers_of_fifty_pictures_are_enough():
+    doubt, wrong = labels(1)
+    found = calibrate(doubt[:500], wrong[:500], "wrong", doubt, known(wrong.sum()))
+    probability = found.probability(doubt)
+    listed = probability >= 0.2
+    bins = np.array_split(np.argsort(probability[listed]), 10)
+    apart = [abs((probability[listed][b] - wrong[listed][b]).mean()) for b in bins]
+    assert np.mean(apart) < 0.1
+    brier = np.mean((probability[listed] - wrong[listed]) ** 2)
+    assert brier < wrong[listed].var()
+
+
+def test_where_no_error_was_seen_nearly_nothing_is_listed():
     doubt, _ = labels(0)
-    few = doubt[:300]
-    found = calibrate(few, np.zeros(300), expit(1.7 * few), doubt, Estimate(0, 0, 250, True))
-    assert found.slope > 0
-    listed = found.probability(doubt).sum()
-    assert 0 < listed < 250
+    found = calibrate(doubt[:300], np.zeros(300), "wrong", doubt, Estimate(0, 0, 250, True))
+    probability = found.probability(doubt)
+    assert probability.sum() == pytest.approx(1, rel=1e-3)
+    assert (probability >= 0.2).sum() <= 1
 
 
-def test_verified_labels_cannot_be_errors():
+def test_labels_that_are_not_judged_have_no_part_in_the_curve():
     doubt, wrong = labels(1)
     every = np.r_[doubt, np.full(500, -np.inf)]
-    total = Estimate(wrong.sum(), 0, 0, False)
-    found = calibrate(doubt[:999], wrong[:999], expit(doubt[:999]), every, total)
-    assert found == calibrate(doubt[:999], wrong[:999], expit(doubt[:999]), doubt, total)
+    seen, errors = np.r_[doubt[:999], -np.inf], np.r_[wrong[:999], 1]
+    found = calibrate(seen, errors, "wrong", every, known(3000))
+    share = wrong[:999].sum() / errors.sum()
+    assert found == calibrate(doubt[:999], wrong[:999], "wrong", doubt, known(3000 * share))
     assert np.isfinite(logit(found.probability(doubt))).all()
+
+
+@pytest.mark.parametrize("errors", [0, 5])
+def test_tiny_data_has_a_curve(errors):
+    wrong = np.arange(5) < errors
+    for side in ("wrong", "missing"):
+        found = calibrate(np.zeros(5), wrong, side, np.zeros(5), known(errors))
+        assert 0 < found.probability(0.0) < 1
+        none = calibrate([], [], side, [], known(0))
+        assert 0 <= none.probability(0.0) <= 1
