@@ -16,6 +16,7 @@ from balancemix.data.tables import SHEETS, Sheet, open_sheet
 from balancemix.data.tables.frame import Frame, FrameSheet
 from balancemix.data.tables.layout import Change, Labels, Layout
 from balancemix.data.tables.new import WRITERS, write_new
+from balancemix.data.tables.openimages import Looked
 from balancemix.data.tables.reading import HEADER, read_labels
 from balancemix.data.tables.rows import path_of
 from balancemix.data.tables.verified import VerifiedColumn
@@ -186,7 +187,9 @@ def write(source: Source, given: Tensor, out: Path) -> list[str]:
     """
     origin = source.origin
     if isinstance(origin, Table) and origin.ending in (out.suffix.lower(), ""):  # a frame has none
-        change = Change(source.names, source.classes, source.given, given, origin.records)
+        change = Change(
+            source.names, source.classes, source.given, given, origin.records, source.verified
+        )
         edits = origin.layout.edits(origin.sheet, change)
         column, before, after = origin.verified_column, origin.verified, source.verified
         if column is not None and before is not None and after is not None:
@@ -200,5 +203,7 @@ def write(source: Source, given: Tensor, out: Path) -> list[str]:
 def _unsaid(source: Source, origin: Table, out: Path) -> list[str]:
     """Say if a table has no place for what is verified."""
     if source.verified is None or not bool(source.verified.any()) or origin.verified_column:
+        return []
+    if isinstance(origin.layout, Looked) and origin.layout.source is not None:
         return []
     return [f"{out}: does not say which labels are verified, as it has no column of that name"]

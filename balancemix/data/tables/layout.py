@@ -75,13 +75,17 @@ class Labels:
 
 @dataclass(frozen=True)
 class Change:
-    """Other labels of some rows: N×K before and after, and the rows' names and records."""
+    """Other labels of some rows: N×K before and after, and the rows' names and records.
+
+    `verified` are the labels that people looked at by now, for layouts that say it.
+    """
 
     names: Sequence[str]
     classes: Sequence[str]
     before: Tensor
     after: Tensor
     records: Sequence[int]
+    verified: Tensor | None = None
 
     def rows(self) -> list[int]:
         """List the rows with a label that changes."""

@@ -347,11 +347,13 @@ def examples() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("name", "text"), examples())
 def test_the_examples_of_the_document_are_read(tmp_path, name, text):
-    if name == "numbers":
+    if name in ("numbers", "joined by blanks"):
         (tmp_path / "classes.txt").write_text("cat\ndog\n")
     labels = labels_of(read_text(tmp_path, text + "\n"))
     if name == "CheXpert":
         assert labels == [{"No Finding"}, {"Cardiomegaly"}]
+    elif name == "OpenImages":
+        assert labels == [{"/m/01yrx"}]
     elif name.startswith("NIH"):
         assert labels == [{"Mass", "Nodule"}, set()]
     else:
@@ -360,4 +362,4 @@ def test_the_examples_of_the_document_are_read(tmp_path, name, text):
 
 
 def test_every_layout_is_in_the_document():
-    assert len(examples()) == 8
+    assert len(examples()) == 10
