@@ -19,6 +19,8 @@ from balancemix.errors import InputError, listing
 
 _NAME_BYTES = 240  # of a draft's name: file systems allow 255, a draft's dot and ending take some
 
+_STORE = "review.sqlite"  # in the folder beside a data set; nothing may replace it
+
 
 def check_output(path: Path, *, inputs: Iterable[Path] = (), force: bool = False) -> None:
     """Refuse, before anything is computed, a file that a command must not write.
@@ -36,6 +38,8 @@ def check_output(path: Path, *, inputs: Iterable[Path] = (), force: bool = False
     for source in inputs:
         if path.exists() and source.exists() and _is_part(path, source):
             raise InputError(f"{path}: is part of what this command reads; write to another file")
+    if path.name.startswith(_STORE) and path.absolute().parent.name.endswith(".balancemix"):
+        raise InputError(f"{path}: holds what people decided; write to another file")
     if path.is_file() and not force:
         raise InputError(f"{path}: already exists; pass --force to replace it")
 

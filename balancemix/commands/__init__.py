@@ -17,6 +17,7 @@ from balancemix.commands import (
     predict,
     presets,
     report,
+    review,
     stats,
     train,
 )
@@ -30,6 +31,7 @@ COMMANDS: dict[str, ModuleType] = {
     "stats": stats,
     "noise": noise,
     "audit": audit,
+    "review": review,
     "export": export,
     "compare": compare,
     "bench": bench,

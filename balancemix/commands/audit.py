@@ -76,6 +76,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Judge, write the findings, and say what is in them."""
     from balancemix.auditing.findings import check_above, find
     from balancemix.commands.show import show_findings
+    from balancemix.commands.verified import say_verified
     from balancemix.files import check_output, to_json
 
     check_above(arguments.above)
@@ -95,6 +96,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(to_json(summary, indent=2))
     else:
+        say_verified(judged.source)
         show_findings(findings, summary)
 
 

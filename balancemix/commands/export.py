@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write the corrected labels."""
     from balancemix.auditing.export import corrected, decided
+    from balancemix.commands.verified import say_verified
     from balancemix.data.changes import log_of
     from balancemix.data.formats import find_writer, is_data
     from balancemix.data.writing import is_only_read, is_regular, natural_ending, outputs_of
@@ -68,6 +69,7 @@ def run(arguments: argparse.Namespace) -> None:
             run_.outputs.remember(each)
     rows = f"{len(labels.source):,} rows, {labels.changed:,} labels changed"
     print(f"{printable(str(out))}: {rows}")
+    say_verified(labels.source)
     if labels.changed and is_regular(out):
         print(f"each change, and why: {printable(str(log_of(out)))}")
     if labels.left:

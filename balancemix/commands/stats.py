@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Count and print."""
+    from balancemix.commands.verified import verified_line
     from balancemix.data import read
     from balancemix.data.splits import rows_of_split
     from balancemix.files import to_json
@@ -52,11 +53,11 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(to_json(facts, indent=2))
     else:
-        show(facts)
+        show(facts, verified_line(source))
 
 
-def show(facts: dict[str, Any]) -> None:
-    """Print the facts for people."""
+def show(facts: dict[str, Any], verified: str | None = None) -> None:
+    """Print the facts for people, and how many labels people verified."""
     from balancemix.commands.show import console
 
     out = console()
@@ -70,6 +71,8 @@ def show(facts: dict[str, Any]) -> None:
     for name in ("unknown", "verified"):
         if facts[name]:
             out.print(f"{facts[name]:,} of {labels:,} labels are {name}")
+    if verified is not None:
+        out.print(verified, soft_wrap=True, markup=False)
     if "class_ratio" in facts:
         out.print(
             f"class imbalance {facts['class_ratio']:.1f}, "

@@ -161,7 +161,9 @@ def run(arguments: argparse.Namespace) -> None:
         print(to_json(metrics, indent=2))
     else:
         from balancemix.commands.show import show_training
+        from balancemix.commands.verified import say_verified
 
+        say_verified(experiment.splits.source)
         show_training(run_, experiment, metrics)
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,12 +55,15 @@ def decide(source: Source) -> Source:
     if file is not None:
         labels.apply(str(file), read_decisions(file))
     if has_store(source.path):
-        with Store.open(store_folder(source.path), write=False) as store:
-            labels.apply(str(store.file), _verdicts(store, labels.column))
+        with (
+            Store.open(store_folder(source.path), write=False) as store,
+            closing(_verdicts(store, labels.column)) as verdicts,
+        ):
+            labels.apply(str(store.file), verdicts)
     return labels.decided()
 
 
-def _verdicts(store: Store, classes: Collection[str]) -> Iterator[tuple[str, str, str, int]]:
+def _verdicts(store: Store, classes: Collection[str]) -> Generator[tuple[str, str, str, int]]:
     """List what a store says: place, image, class, and 1, 0 or −1 for as in the file.
 
     What is absent by a glance at a small picture alone changes nothing. A class that is gone is

@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Self
 
-from balancemix.data.decisions import names, reading, sheet, snapshots
+from balancemix.data.decisions import names, overview, reading, sheet, snapshots
 from balancemix.data.decisions import samples as sampling
 from balancemix.data.decisions.answers import (
     ANSWER,
@@ -163,6 +163,7 @@ class Store:
 
     take = reading.take
     write_answers = sheet.write_answers
+    overview = overview.overview
     add_snapshot = snapshots.add_snapshot
     samples = sampling.samples
     new_sample = sampling.new_sample

@@ -1,0 +1,37 @@
+"""Say how many labels people verified."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from balancemix.data import Source
+
+
+def verified_line(source: Source | None) -> str | None:
+    """Count the labels that people verified beside the data; None if there are none."""
+    from balancemix.data.beside import folder_beside
+
+    if source is None or source.decided is None or not bool(source.decided.any()):
+        return None
+    count, folder = int(source.decided.sum()), folder_beside(source.path)
+    assert folder is not None
+    return f"{counted(count, 'label')} verified by a person ({folder.name})"
+
+
+def say_verified(source: Source | None) -> None:
+    """Print the line, if there is one."""
+    from balancemix.errors import printable
+
+    line = verified_line(source)
+    if line is not None:
+        print(printable(line))
+
+
+def counted(count: int, what: str) -> str:
+    """Write a number and what it counts.
+
+    >>> counted(1, "label"), counted(1200, "label")
+    ('1 label', '1,200 labels')
+    """
+    return f"{count:,} {what}{'s' * (count != 1)}"
