@@ -32,14 +32,16 @@ def judge_data(data: str, options: ReadOptions = ReadOptions(), plan: Plan | Non
     return _judge(source, labels, replace(plan, data=replace(plan.data, path=data)))
 
 
-def judge_run(run: Run) -> Judged:
+def judge_run(run: Run, *, verified: bool = True) -> Judged:
     """Judge the labels of a run's data as they are now, by the features of its backbone.
 
     If the run added noise, its training rows have the labels with noise, and their truth. A label
-    that a person has verified since stays as it was verified.
+    that a person has verified since stays as it was verified; unless `verified` is false, which
+    leaves out what people decided beside the data.
     """
     plan = run.plan
-    source = load_rows(plan, plan.data.path).source
+    options = replace(plan.data.reading(), verified=verified)
+    source = load_rows(plan, plan.data.path, options=options).source
     if source is None or source.classes != run.classes:
         raise InputError(f"{plan.data.path}: its classes are no longer those of the run")
     labels = source.given, source.verified, source.truth

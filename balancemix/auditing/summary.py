@@ -45,7 +45,7 @@ def summarise(findings: Findings) -> dict[str, Any]:
         "findings": len(findings),
         **counts,
         "expected": {"wrong": wrong, "missing": missing} if known else None,
-        "note": (MODELLED if known else TOO_LITTLE) if not findings.measured else "measured",
+        "note": MODELLED if known else TOO_LITTLE,
         "classes": _classes(findings),
         "confused": _confused(findings),
         "images": _images(findings),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from balancemix.commands import sample
 from balancemix.commands.arguments import (
     add_above,
     add_force,
@@ -33,9 +35,13 @@ The CSV lists the wrong labels first, then the missing ones, then unknown ones t
 each with its probability and its rank among its kind. All splits are audited. Fill in the column
 `verdict` (present, absent, unsure), and `balancemix review` takes it back.
 
+No model knows how many labels are wrong. --sample 50 draws images at random for a person to settle;
+once they are answered, the figures and probabilities are measured, with intervals.
+
 examples:
   balancemix audit photos/ --out findings.csv
   balancemix audit runs/photos
+  balancemix audit photos/ --sample 50
   balancemix audit --labels y.npy --confidence p.npy --out findings.csv"""
 
 
@@ -50,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_above(parser, "least probability of a finding; 0 lists every label")
     add_force(parser)
     add_json(parser, "the summary")
+    sample.add_arguments(parser)
     arrays = parser.add_argument_group("instead of DATA")
     arrays.add_argument("--labels", type=Path, metavar="NPY", help="N×K of 1, 0 and -1 (unknown)")
     arrays.add_argument("--confidence", type=Path, metavar="NPY", help="N×K, 0 to 1, out of sample")
@@ -81,23 +88,38 @@ def run(arguments: argparse.Namespace) -> None:
 
     check_above(arguments.above)
     run_ = find_run(arguments)
+
+    def judge_anew() -> Judged:
+        """Judge as if nobody had decided anything."""
+        return judge_arguments(arguments, run_, verified=False)
+
+    if arguments.sample is not None:
+        return sample.draw(arguments, run_, judge_anew)
     out = arguments.out or Path("findings.csv")
     if run_ is not None:
         out = arguments.out or run_.path_of("findings")
         run_.check_output(out, force=arguments.force, inputs=[Path(run_.plan.data.path)])
     else:
         check_output(out, force=arguments.force, inputs=inputs(arguments))
+    if arguments.passport is not None:
+        check_output(arguments.passport, force=arguments.force, inputs=inputs(arguments))
+    measured = sample.measure(arguments, run_, judge_anew)
+    if arguments.passport is not None:
+        sample.write_passport(arguments.passport, measured, arguments.data)
     judged = judge_arguments(arguments, run_)
-    findings = find(judged, arguments.above)
+    findings = find(judged, arguments.above, None if measured is None else measured.calibration)
     findings.write(out)
     if run_ is not None:
         run_.outputs.remember(out)
     summary = {"file": str(out), **findings.summary()}
+    if measured is not None:
+        summary["measured"] = measured.as_json()
     if arguments.json:
         print(to_json(summary, indent=2))
     else:
         say_verified(judged.source)
-        show_findings(findings, summary)
+        show_findings(findings, summary, measured)
+    return None
 
 
 def find_run(arguments: argparse.Namespace) -> Run | None:
@@ -110,6 +132,9 @@ def find_run(arguments: argparse.Namespace) -> Run | None:
     if arguments.data is None:
         if None in arrays:
             raise InputError("name DATA or a RUN, or give both --labels and --confidence")
+        if arguments.sample is not None or arguments.passport is not None:
+            flag = "--passport" if arguments.sample is None else "--sample"
+            raise InputError(f"{flag} needs DATA or a RUN, beside which answers are kept")
         return None
     if arrays != (None, None):
         raise InputError("--labels and --confidence stand for DATA; leave one of them out")
@@ -123,15 +148,18 @@ def inputs(arguments: argparse.Namespace) -> list[Path]:
     return [Path(name).expanduser() for name in named if name is not None]
 
 
-def judge_arguments(arguments: argparse.Namespace, run_: Run | None) -> Judged:
-    """Judge the run, the data or the arrays."""
+def judge_arguments(
+    arguments: argparse.Namespace, run_: Run | None, *, verified: bool = True
+) -> Judged:
+    """Judge the run, the data or the arrays; unless `verified`, without what people decided."""
     from balancemix.auditing.judged import judge_data, judge_run
 
+    verified = verified and not arguments.no_verified
     if run_ is not None:
-        return judge_run(run_)
+        return judge_run(run_, verified=verified)
     if arguments.data is None:
         return judge_arrays(arguments.labels, arguments.confidence)
-    options = read_options(arguments, skip_bad=arguments.skip_bad)
+    options = replace(read_options(arguments, skip_bad=arguments.skip_bad), verified=verified)
     return judge_data(arguments.data, options, planned(arguments))
 
 

@@ -8,6 +8,8 @@ from rich.console import Console
 from rich.table import Table
 
 from balancemix.auditing.findings import Findings
+from balancemix.auditing.measured import Measured
+from balancemix.auditing.wording import sentences
 from balancemix.errors import listing, printable
 from balancemix.evaluation.scoring import headline
 from balancemix.methods.auto import Choice
@@ -116,7 +118,9 @@ def judgement(line: Mapping[str, Any]) -> str:
     )
 
 
-def show_findings(findings: Findings, summary: Mapping[str, Any], most: int = 8) -> None:
+def show_findings(
+    findings: Findings, summary: Mapping[str, Any], measured: Measured | None = None, most: int = 8
+) -> None:
     """Print the first findings of each problem, and what to do about all of them."""
     out = console()
     for problem in ("wrong", "missing", "unknown"):
@@ -127,6 +131,8 @@ def show_findings(findings: Findings, summary: Mapping[str, Any], most: int = 8)
             out.print(make_table(title, ("image", "class", "probability"), rows))
     if not len(findings):
         out.print("no label is listed")
+    for line in sentences(measured) if measured is not None else ():
+        out.print(line, soft_wrap=True)
     for line in advice(summary):
         out.print(line)
     out.print(f"all of them: {summary['file']}", soft_wrap=True)
@@ -137,13 +143,15 @@ TITLES = {"wrong": "wrong", "missing": "missing", "unknown": "present, though un
 
 def advice(summary: Mapping[str, Any], most: int = 3) -> Iterator[str]:
     """Say in short lines what the summary of an audit holds."""
-    expected = summary["expected"]
+    measured = summary.get("measured", {}).get("figures", {})
+    expected = {
+        name: count for name, count in (summary["expected"] or {}).items() if name not in measured
+    }
     if expected:
-        yield (
-            f"about {expected['wrong']:,.0f} labels wrong and {expected['missing']:,.0f} missing "
-            f"in all: {summary['note']}"
-        )
-    else:
+        first, *others = (f"{count:,.0f} {{}}{name}" for name, count in expected.items())
+        totals = " and ".join([first.format("labels "), *(each.format("") for each in others)])
+        yield f"about {totals} in all: {summary['note']}"
+    elif not measured:
         yield summary["note"]
     problems = ("wrong", "missing", "unknown")
     if summary["classes"]:
