@@ -57,6 +57,7 @@ EXACT: dict[str, Case] = {
     "unknown labels": (101, {}, {}),
     "unknown labels, as in the paper": (101, {}, {"relabel": "paper"}),
     "unknown labels, plain": (101, {}, {"name": "bce"}),
+    "unknown labels, single positive": (101, {"epochs": 3}, {"name": "an-ls", "alpha": 0.0}),
 }
 OWN: dict[str, Relabel] = {
     "own loop, epoch": "epoch",
@@ -66,6 +67,15 @@ OWN: dict[str, Relabel] = {
 LIKE: dict[str, Case] = {
     "own BatchNorm": (101, {"ema": 0.9}, {}),
     **{name: (101, {"epochs": 3}, {"name": name}) for name in SETTINGS},
+    "unknown labels, second opinion": (
+        101,
+        {"epochs": 3},
+        {"name": "second-opinion", "alpha": 0.0, "form": "trained"},
+    ),
+    **{  # each process mixes the rows that it has
+        f"unknown labels, {name}, mixed": (101, {"epochs": 3}, {"name": name})
+        for name in ("mixup", "role", "second-opinion")
+    },
     "bf16": (101, {"precision": "bf16"}, {}),
 }
 JUDGED = "judged by landmarks"

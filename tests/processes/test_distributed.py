@@ -84,6 +84,27 @@ def test_a_loop_of_ones_own_is_shared_by_wrapping_the_model(ends, case):
         assert_alike(matrices(first), matrices(one), first["weights"], one["weights"])
 
 
+def test_two_processes_hear_one_second_opinion_of_unknown_labels(ends, alone):
+    """The judge's targets are shares, equal to rounding; what is unknown has one as well."""
+    case = "unknown labels, second opinion"
+    two, one = ends[case][0], alone[case]
+    table, expected = matrices(two), matrices(one)
+    unknown = expected["given"] < 0
+    assert unknown.float().mean() > 0.3
+    assert ((expected["target"] > 0.01) & (expected["target"] < 0.99))[unknown].any()
+    torch.testing.assert_close(table["target"], expected["target"], atol=2e-3, rtol=0)
+    assert (table["status"] != expected["status"]).float().mean() < 0.01
+    for name, weight in one["weights"].items():
+        torch.testing.assert_close(two["weights"][name], weight, atol=1e-3, rtol=1e-2)
+
+
+def test_unknown_labels_have_no_weight_in_either(ends):
+    for end in ends["unknown labels, mixup, mixed"]:
+        table = matrices(end)
+        assert (table["weight"][table["given"] < 0] == 0).all()
+        assert (table["weight"][table["given"] >= 0] == 1).all()
+
+
 def test_two_processes_judge_by_landmarks_as_one_does(ends):
     (first, second), one = ends[together.JUDGED], together.judged()
     for name, value in one.items():
