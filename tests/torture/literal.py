@@ -67,31 +67,47 @@ def read_coco(folder: Path) -> Answer:
     places: set[str] = set()
     seen: list[dict[int, str]] = []
     for part in ("train", "val"):
-        content = _json(folder / "annotations" / f"instances_{part}2017.json")
-        categories = _by_id(content, "categories", "name")
-        check_classes(list(categories.values()))
-        images = _by_id(content, "images", "file_name")
-        present: dict[int, set[str]] = {number: set() for number in images}
-        for entry in _list(content, "annotations"):
-            image, category = _number(entry, "image_id"), _number(entry, "category_id")
-            if image not in images or category not in categories:
-                raise RefusedError("an annotation of nothing")
-            present[image].add(categories[category])
-        seen.append(categories)
-        for number, name in images.items():
-            if not present[number]:
-                continue  # dropped by default
-            path = folder / f"{part}2017" / name
-            key = _place(folder, path, places)
-            rows[key] = (part, frozenset(present[number]), frozenset(), str(path))
-        if not any(row[0] == part for row in rows.values()):
-            raise RefusedError("no image of a split has an annotation")
+        seen.append(_coco_part(folder, part, folder, places, rows))
     if seen[0] != seen[1]:
         raise RefusedError("categories of val are not those of train")
     return {"classes": frozenset(seen[0].values()), "rows": rows}
 
 
-def _json(file: Path) -> dict[str, Any]:
+def read_coco_file(folder: Path) -> Answer:
+    """Read the train file by itself, which has no splits, and names images by their file."""
+    rows: dict[str, Any] = {}
+    categories = _coco_part(folder, "train", folder / "train2017", set(), rows)
+    rows = {name: (None, *row[1:]) for name, row in rows.items()}
+    return {"classes": frozenset(categories.values()), "rows": rows}
+
+
+def _coco_part(
+    folder: Path, part: str, root: Path, places: set[str], rows: dict[str, Any]
+) -> dict[int, str]:
+    content = json_of(folder / "annotations" / f"instances_{part}2017.json")
+    categories = _by_id(content, "categories", "name")
+    check_classes(list(categories.values()))
+    images = _by_id(content, "images", "file_name")
+    present: dict[int, set[str]] = {number: set() for number in images}
+    for entry in _list(content, "annotations"):
+        image, category = _number(entry, "image_id"), _number(entry, "category_id")
+        if image not in images or category not in categories:
+            raise RefusedError("an annotation of nothing")
+        present[image].add(categories[category])
+    for number, name in images.items():
+        if not present[number]:
+            continue  # dropped by default
+        path = folder / f"{part}2017" / name
+        key = _place(root, path, places)
+        rows[key] = (part, frozenset(present[number]), frozenset(), str(path))
+    if not any(row[0] == part for row in rows.values()):
+        raise RefusedError("no image of a split has an annotation")
+    return categories
+
+
+def json_of(file: Path) -> dict[str, Any]:
+    """Read an object of JSON in which no key is given twice."""
+
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len({key for key, _ in pairs}) < len(pairs):
             raise RefusedError("a key twice")

@@ -17,11 +17,12 @@ from PIL import Image
 
 from balancemix import data
 from balancemix.data import formats
-from balancemix.data.formats import find_writer, mapped
+from balancemix.data.formats import mapped
 from tests.torture import laws, literal, literal_npz, literal_table, seed_tables, seeds
 from tests.torture.damage_data import damage_arrays, damage_coco, damage_table, damage_text
 from tests.torture.draw import Draw
-from tests.torture.outcome import READ, WRONG, Outcome, UnsureError, attempt, difference, judge
+from tests.torture.outcome import READ, WRONG, Outcome, attempt, difference, judge
+from tests.torture.rewrites import Rewrite, rewrite_coco, rewrite_table
 from tests.torture.seeds import Files
 
 # Looking through all installed packages takes longer than a whole case.
@@ -36,7 +37,8 @@ class Reader:
     """A reader: `make` draws valid files, `damage` changes them, `read` and `literal` read them.
 
     `fixed` are files that every case has. `law` draws two versions of one data set, with the new
-    name of each class. A refusal names a file, or one of `words`: flags are not files.
+    name of each class; `rewrites` write what was read, and read that. A refusal names a file, or
+    one of `words`: flags are not files.
     What the literal reader reads must not be refused if it is `exact`. `modules` are what the
     reader consists of, for its branch coverage.
     """
@@ -49,7 +51,7 @@ class Reader:
     literal: Callable[[Path], Any]
     fixed: Files = field(default_factory=dict)
     law: Callable[[Draw], tuple[Files, Files, dict[str, str]]] | None = None
-    round_trip: bool = False
+    rewrites: tuple[Rewrite, ...] = ()
     words: Callable[[Path], tuple[str, ...]] | None = None
     exact: bool = True
     group: str = "readers"
@@ -72,8 +74,8 @@ class Reader:
             answer, outcome = attempt(lambda: self.read(folder), names)
             if outcome.kind == READ or self.exact:
                 outcome = judge(answer, outcome, lambda: self.literal(folder))
-            if outcome.kind == READ and self.round_trip and draw.chance(ROUND_TRIP):
-                outcome = rewrite(folder, answer, draw)
+            if outcome.kind == READ and self.rewrites and draw.chance(ROUND_TRIP):
+                outcome = draw.pick(self.rewrites)(folder, draw)
             return outcome
         finally:
             take(folder, [*files, "again"])
@@ -160,6 +162,12 @@ def read_file(folder: Path) -> Any:
     return labels_by_name(data.read(folder / "x.npz"))
 
 
+def read_coco_file(folder: Path) -> Any:
+    """Read the train file of COCO by itself."""
+    file = folder / "annotations" / "instances_train2017.json"
+    return labels_by_name(data.read(file, data.ReadOptions(format="coco")))
+
+
 def read_mapped(folder: Path) -> Any:
     """Read the .npz of a folder, whose arrays are mapped however small they are."""
     before = mapped.LARGE
@@ -168,41 +176,6 @@ def read_mapped(folder: Path) -> Any:
         return read_file(folder)
     finally:
         mapped.LARGE = before
-
-
-def rewrite(folder: Path, answer: Any, draw: Draw) -> Outcome:
-    """Change one label, write labels.csv, read it again: that label alone must differ."""
-    source = data.read(folder)
-    given = source.given.clone()
-    i, k = draw.below(given.shape[0]), draw.below(given.shape[1])
-    given[i, k] = 1 - given[i, k].clamp(min=0)
-    again = folder / "again"
-    again.mkdir()
-    out = again / "labels.csv"
-    _, outcome = attempt(lambda: find_writer(out, source.path).write(source, given, out))
-    if outcome.kind != READ:
-        return outcome
-    (again / "classes.txt").write_text("\n".join(source.classes), encoding="utf-8")
-    try:
-        found = literal_table.records_of(literal_table.decoded(out))
-    except UnsureError:
-        return outcome
-    except Exception as error:
-        return Outcome(WRONG, f"what was written cannot be read: {error}")
-    header = [name.strip() for name in found[0]]
-    if {"image", "labels"} - set(header):
-        return outcome  # other names, which the property tests write
-    image, labels = header.index("image"), header.index("labels")
-    rows = {
-        row[image].strip(): {part.strip() for part in row[labels].split("|")} - {""}
-        for row in found[1:]
-        if "".join(row).strip()
-    }
-    expected = {
-        name: {c for c, v in zip(source.classes, given[i].tolist(), strict=True) if v == 1}
-        for i, name in enumerate(source.names)
-    }
-    return outcome if rows == expected else Outcome(WRONG, "labels differ when written and read")
 
 
 def _png() -> bytes:
@@ -235,7 +208,7 @@ LABEL_READERS = [
         literal=literal_table.read_table,
         fixed={name: _png() for name in seeds.IMAGES},
         law=laws.csv,
-        round_trip=True,
+        rewrites=(rewrite_table,),
     ),
     Reader(
         name="tables",
@@ -256,7 +229,16 @@ LABEL_READERS = [
         literal=literal.read_coco,
         fixed=_coco_images(),
         law=laws.coco,
-        round_trip=True,
+        rewrites=(rewrite_table, rewrite_coco),
+    ),
+    Reader(
+        name="COCO JSON, one file",
+        modules=(f"{FORMATS}.coco", f"{FORMATS}.coco_json"),
+        make=seeds.coco,
+        damage=damage_coco,
+        read=read_coco_file,
+        literal=literal.read_coco_file,
+        fixed=_coco_images(),
     ),
     Reader(
         name="VOC text",
@@ -267,7 +249,7 @@ LABEL_READERS = [
         literal=literal.read_voc,
         fixed={f"VOC2007/JPEGImages/{name}.jpg": b"" for name in seeds.NAMES},
         law=laws.voc,
-        round_trip=True,
+        rewrites=(rewrite_table,),
     ),
     Reader(
         name="DeepFashion text",
@@ -278,7 +260,7 @@ LABEL_READERS = [
         literal=literal.read_deepfashion,
         fixed={f"img/x/{name}.jpg": b"" for name in seeds.NAMES},
         law=laws.deepfashion,
-        round_trip=True,
+        rewrites=(rewrite_table,),
     ),
     Reader(
         name=".npz",
