@@ -159,32 +159,38 @@ def over_seeds(kept: list[Record]) -> Means:
 
 def cells(means: Means, score: str) -> str:
     """Write a table of one score: a line for each set, noise and side."""
+    sources = (*HEADS, JUDGE)
     head = ("set", "noise", "list", "errors", "at random", *CONTROLS.values(),
-            *(f"cleanlab, {source}" for source in (*HEADS, JUDGE)), "ours", "ahead by")  # fmt: skip
+            *(f"cleanlab, {source}" for source in sources), "ours")  # fmt: skip
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    ahead = total = 0
+    ahead: dict[str, list[bool]] = {source: [] for source in sources}
     for (name, noise), ranked in means.items():
         for side in SIDES:
             key = f"{side}_{score}"
             if key not in ranked.get(OURS, {}):
                 continue
             errors, labels = (ranked[OURS][f"{side}_{what}"] for what in ("errors", "labels"))
-            controls = [f"{ranked[control][key]:.1f}" for control in CONTROLS]
-            best = [best_of(ranked, source, key) for source in (*HEADS, JUDGE)]
+            others = [ranked[control][key] for control in CONTROLS]
+            best = {source: best_of(ranked, source, key) for source in sources}
             ours = ranked[OURS][key]
-            gap = ours - max(best)
-            total, ahead = total + 1, ahead + (gap > 0)
-            row = (name, HEADINGS[noise], side, f"{errors:,.0f}", f"{100 * errors / labels:.1f}",
-                   *controls, *(f"{each:.1f}" for each in best), f"**{ours:.1f}**"
-                   if gap > 0 else f"{ours:.1f}", f"{gap:+.1f}")  # fmt: skip
+            for source, theirs in best.items():
+                if theirs is not None:
+                    ahead[source].append(ours > theirs)
+            numbers = [100 * errors / labels, *others, *best.values()]
+            row = [name, HEADINGS[noise], side, f"{errors:,.0f}"]
+            row += ["–" if number is None else f"{number:.1f}" for number in numbers]
+            row.append(
+                f"**{ours:.1f}**" if ours > max(filter(None, best.values())) else f"{ours:.1f}"
+            )
             lines.append(f"| {' | '.join(row)} |")
-    return "\n".join(lines) + f"\n\nAhead in {ahead} of {total} lines.\n"
+    counts = [f"{sum(each)} of {len(each)} lines ({source})" for source, each in ahead.items()]
+    return "\n".join(lines) + f"\n\nAhead of cleanlab's best in {', '.join(counts)}.\n"
 
 
-def best_of(ranked: dict[str, Record], source: str, key: str) -> float:
-    """Return the best score of all of cleanlab's rankings, chosen by the truth."""
+def best_of(ranked: dict[str, Record], source: str, key: str) -> float | None:
+    """Return the best score of cleanlab's rankings of a source, chosen by the truth."""
     scores = [each[key] for name, each in ranked.items() if name.endswith(f"({source})")]
-    return max(scores, default=float("nan"))
+    return max(scores, default=None)
 
 
 def every(means: Means) -> str:
