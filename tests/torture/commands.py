@@ -72,6 +72,7 @@ def template() -> Path:
             "other.csv": b"image,labels\nprecious,work\n",
             "other.npz": b"precious",
             "plan.toml": b"seed = 1\n[train]\nepochs = 1\n",
+            "filled.csv": b"image,class,verdict\na.png,dog,present\nb.png,dog,absent\nc.png,cat,\n",
             "bench.toml": b'data = ["x.npz"]\n[[methods]]\nname = "bce"\n',
             "run/mine.txt": b"a person put this here\n",
             "d/labels.npz": b"precious",
@@ -205,7 +206,8 @@ def _recorded(err: str) -> str:
 def allowed(name: str, argv: list[str], before: Any, after: Any) -> bool:
     """Whether a command may change a file: its own output, or what --force gives it."""
     path = Path(name).relative_to("work") if name.startswith("work") else Path(name)
-    out = argv[argv.index("--out") + 1] if "--out" in argv[:-1] else None
+    flag = "--csv" if argv[0] == "review" else "--out"
+    out = argv[argv.index(flag) + 1] if flag in argv[:-1] else None
     if before[name].startswith(str(stat.S_IFDIR)):
         return name in after
     if path.parts[0] in ("run", "old", "empty") and argv[0] in ("audit", "export", "report"):
@@ -221,4 +223,4 @@ def allowed(name: str, argv: list[str], before: Any, after: Any) -> bool:
         ours = path.parts[:1] == Path(out).parts[:1] and path.parts[0] in ("run", "old", "empty")
         return ours and path.name != "mine.txt"
     written = {Path(out), Path(f"{out}.changes.csv")}
-    return path in written and str(path) not in argv[1 : argv.index("--out")]
+    return path in written and str(path) not in argv[1 : argv.index(flag)]

@@ -7,7 +7,7 @@ from tests.torture.draw import Draw
 from tests.torture.mutate import ODD_TEXT
 
 # Commands that wait for somebody, or train for minutes whatever they are told.
-LEFT_OUT = {"demo", "review"}
+LEFT_OUT = {"demo"}
 NEVER = {"--open", "--help", "--version", "--dry-run", "--track", "--cache", "-h"}
 ALWAYS = {
     "train": ["--no-pretrained", "--set", "model.hidden=4", "--set", "train.epochs=1"],
@@ -39,6 +39,7 @@ WORDS = {
     "optimizer": ["sgd", "adamw", "x"],
     "groups": ["auto", "paper", "x"],
     "image_size": ["32", "0", "-1"],
+    "read": ["filled.csv", "filled.csv", "run/findings.csv", "notes.txt", "missing.csv", "photos"],
 }  # fmt: skip
 DATA = ["x.npz", "photos", "photos", "digits", "missing", "notes.txt", "run", "link.npz"]
 RUNS = ["run", "run", "run", "run", "empty", "photos", "missing", "x.npz", "old"]

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from tests.torture import decided, noises, pictures, seeds, settings, sheets, stored
+from tests.torture import answers, decided, noises, pictures, seeds, settings, sheets, stored
 from tests.torture.changed import ChangedFeatures, ChangedImages
 from tests.torture.commands import Commands
 from tests.torture.damage import Flips
@@ -46,6 +46,14 @@ READERS: list[Any] = [
         fixed={f"photos/{name}": LABEL_READERS[0].fixed[name] for name in decided.GIVEN}
         | {"photos/labels.csv": decided.TABLE.encode()},
         exact=False,
+    ),
+    Reader(
+        name="filled-in tables",
+        modules=("balancemix.data.decisions.filled", "balancemix.data.decisions.table_file"),
+        make=answers.filled,
+        damage=damage_text(",|"),
+        read=answers.read_filled_table,
+        literal=answers.literal_filled,
     ),
     Reader(
         name="images",
@@ -113,6 +121,8 @@ DAMAGED = [
     Flips("flips: second opinion", "flips", 50, JUDGED),
     Flips("flips: auto", "flips", 50, CHOSEN),
     *KEPT,
+    answers.StoreFile(),
+    answers.StoreKills(),
     ChangedFeatures("changed features", "changed data", 20),
     ChangedImages("changed images", "changed data", 5),
 ]

@@ -25,6 +25,8 @@ def explained(file: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise _explain(file, error) from error
+    except UnicodeDecodeError as error:  # in what SQLite says of damaged names
+        raise damaged(file, "its tables cannot be read") from error
 
 
 def _explain(file: Path, error: sqlite3.Error) -> InputError:
