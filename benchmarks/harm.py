@@ -128,7 +128,7 @@ def correct(
 ) -> tuple[Tensor, dict[str, Estimate]]:
     """Return which labels to change, N×K bool, and how many errors each side has as measured."""
     opinion = judged(case)
-    audit = weigh(given, opinion.score, opinion.posterior, opinion.judged)
+    audit = weigh(given, opinion.score, opinion.confidence, opinion.posterior, opinion.judged)
     settled = torch.zeros(given.shape, dtype=torch.bool).index_fill_(0, drawn, True)
     changed = torch.zeros(given.shape, dtype=torch.bool)
     totals = {}

@@ -29,7 +29,9 @@ def of_judge(given: Tensor, opinion: Opinion) -> dict[str, Tensor]:
     """Rank by what the judge thinks: ours, and each of its parts alone as a control."""
     present = (given > 0).float()
     return {
-        "balancemix": weigh(given, opinion.score, opinion.posterior, opinion.judged).doubt,
+        "balancemix": weigh(
+            given, opinion.score, opinion.confidence, opinion.posterior, opinion.judged
+        ).doubt,
         "score": (present - opinion.score).abs(),
         "confidence": (present - opinion.confidence).abs(),
         "posterior": (present - opinion.posterior).abs(),

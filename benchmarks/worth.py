@@ -161,7 +161,9 @@ def true_labels(case: Case) -> Tensor:
 def probabilities(case: Case) -> Tensor:
     """Compute how likely each label is wrong, as modelled."""
     given, opinion = prepared(case).train.given, judged(case)
-    return weigh(given, opinion.score, opinion.posterior, opinion.judged).probability
+    return weigh(
+        given, opinion.score, opinion.confidence, opinion.posterior, opinion.judged
+    ).probability
 
 
 def look(case: Case, way: str, seconds: float) -> Checked:

@@ -1,11 +1,12 @@
 """doubt(): in which order to look at labels.
 
-    doubt = ½ · log-odds that the label is wrong, by the judge's posterior q
-          + ½ · log-odds that the label is wrong, by the leave-one-out score, clamped
+    present = ⅔ · logit η + ⅓ · logit s        η the judge's confidence, s its score, clamped
+    missing   doubt = present
+    wrong     doubt = −present − ¾ · logit r    r the score's rank among the labels not given
 
-The posterior knows how often each class goes wrong, if errors do not depend on the row; the score
-knows nothing of that and asks only what the other rows say. Each alone is far behind the other on
-some data; their mean is close to the better one everywhere.
+η knows each class's scale, and s does not depend on the judge's model of errors. A wrong positive
+is a negative: it ranks anywhere among the negatives of its class, and a right one ranks high.
+docs/findings.md says how the weights were chosen.
 """
 
 from __future__ import annotations
@@ -15,23 +16,19 @@ from torch import Tensor
 
 from balancemix.labels.chunks import chunks
 
-POSTERIOR = 0.5  # the weight of the posterior; the rest is the score's
+CONFIDENCE = 2 / 3  # the weight of η; the rest is the score's
+RANK = 0.75
 EDGE = 0.01  # scores are clamped this far from 0 and 1: least squares leave that range
-SURE = 1e-6  # … and posteriors, as float32 has no more digits next to 1
+SURE = 1e-6  # … and η, as float32 has no more digits next to 1
 
 
 def doubt(
-    given: Tensor,
-    score: Tensor,
-    posterior: Tensor,
-    *,
-    verified: Tensor | None = None,
-    judged: Tensor | None = None,
+    given: Tensor, score: Tensor, confidence: Tensor, verified: Tensor | None = None
 ) -> Tensor:
-    """Compute log-odds that N×K labels are not as given: N×K float32, look at the largest first.
+    """Compute how far N×K labels are in doubt: N×K float32, in log-odds, the largest first.
 
-    For an unknown label (−1), those that it is present. A label that is `verified` (N×K booleans),
-    or of a class that is not `judged` (K booleans), has −inf: nothing is known against it.
+    An unknown label (−1) is rated as one that is not given. A `verified` one (N×K booleans) has
+    −inf: nothing speaks against it.
 
     >>> given, score = torch.tensor([[1, 1, 0]]), torch.tensor([[0.1, 0.9, 0.1]])
     >>> doubt(given, score, score)
@@ -39,11 +36,25 @@ def doubt(
     """
     result = torch.empty(given.shape)
     for rows in chunks(*given.shape):
-        present = POSTERIOR * posterior[rows].float().clamp(SURE, 1 - SURE).logit()
-        present += (1 - POSTERIOR) * score[rows].float().clamp(EDGE, 1 - EDGE).logit()
+        present = CONFIDENCE * confidence[rows].float().clamp(SURE, 1 - SURE).logit()
+        present += (1 - CONFIDENCE) * score[rows].float().clamp(EDGE, 1 - EDGE).logit()
         result[rows] = torch.where(given[rows] > 0, -present, present)
-        if verified is not None:
-            result[rows].masked_fill_(verified[rows], -torch.inf)
-    if judged is not None:
-        result[:, ~judged] = -torch.inf
+    for k in range(given.shape[1]):
+        positive = given[:, k] > 0
+        rank = rank_among(score[positive, k], score[given[:, k] == 0, k])
+        result[positive, k] -= RANK * rank.logit()
+    if verified is not None:
+        result.masked_fill_(verified, -torch.inf)
     return result
+
+
+def rank_among(scores: Tensor, others: Tensor) -> Tensor:
+    """Compute the share of others below each score, ties by half; never 0 or 1.
+
+    >>> rank_among(torch.tensor([0.1, 0.5, 0.9]), torch.tensor([0.2, 0.5, 0.6]))
+    tensor([0.1250, 0.5000, 0.8750])
+    """
+    others = others.sort().values
+    below = torch.searchsorted(others, scores.contiguous())
+    not_above = torch.searchsorted(others, scores.contiguous(), right=True)
+    return (below + not_above + 1).float() / (2 * len(others) + 2)

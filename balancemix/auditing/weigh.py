@@ -26,12 +26,12 @@ _EDGE = 1e-4  # from 0 and 1, as models are surer than they can know
 class Judged:
     """N×K given labels with what is believed of each; rows are in the order of `source`.
 
-    doubt         N×K: by which labels are ranked; −inf for those that are verified or not judged
+    doubt         N×K: by which labels are ranked; −inf for those that are verified
     probability   N×K: modelled, that a label is wrong; of an unknown one, that it is present
     expected      N×2: modelled errors of each row, wrong and missing
     disagreement  N×2: |given − leave-one-out score|, clamped, summed over the row's given and not
                   given labels
-    judged        K: whether anything is known of the class
+    judged        K: whether anything is known of the class; if not, its labels stay below 0.5
     split         of each row; all are "train" where the data names none
     truth         N×K, −1 where it is not known; only for scoring
     features      N×D, where they were judged by: near-duplicates are found by them
@@ -74,9 +74,8 @@ def judge_features(
         return judge_nothing(given, verified, **more)
     check_features(features)
     opinion = judge(given, features, verified=verified, groups=groups, device=device)
-    return weigh(
-        given, opinion.score, opinion.posterior, opinion.judged, verified, features=features, **more
-    )
+    beliefs = opinion.score, opinion.confidence, opinion.posterior, opinion.judged
+    return weigh(given, *beliefs, verified, features=features, **more)
 
 
 def judge_confidence(
@@ -88,22 +87,24 @@ def judge_confidence(
     sure = _checked(verified, given)
     logits = score.clamp(_EDGE, 1 - _EDGE).logit()
     model = fit_noise_model(given if sure is None else given.masked_fill(sure, -1), logits)
-    posterior = torch.empty_like(score)
+    eta, posterior = torch.empty_like(score), torch.empty_like(score)
     for rows in chunks(*given.shape):
-        posterior[rows] = model.posterior(given[rows], model.confidence(logits[rows]))
-    return weigh(given, score, posterior, is_judged(given, score), verified, **more)
+        eta[rows] = model.confidence(logits[rows])
+        posterior[rows] = model.posterior(given[rows], eta[rows])
+    return weigh(given, score, eta, posterior, is_judged(given, score), verified, **more)
 
 
 def judge_nothing(given: Tensor, verified: Tensor | None = None, **more: Any) -> Judged:
     """Say nothing of N×K labels."""
     blank = torch.zeros(given.shape)
     none = torch.zeros(given.shape[1], dtype=torch.bool)
-    return weigh(given, blank, blank, none, verified, **more)
+    return weigh(given, blank, blank, blank, none, verified, **more)
 
 
 def weigh(
     given: Tensor,
     score: Tensor,
+    confidence: Tensor,
     posterior: Tensor,
     judged: Tensor,
     verified: Tensor | None = None,
@@ -114,10 +115,9 @@ def weigh(
     truth: Tensor | None = None,
     features: Tensor | None = None,
 ) -> Judged:
-    """Rank labels by leave-one-out scores and the posterior, and sum up by rows."""
+    """Rank labels by what a judge says of them (see `Opinion`), and sum up by rows."""
     sure = _checked(verified, given)
-    rank = doubt(given, score, posterior, verified=sure, judged=judged)
-    probability = modelled(given, rank, posterior)
+    rank, probability = modelled(given, doubt(given, score, confidence, sure), posterior, judged)
     expected, disagreement = torch.zeros(2, len(given), 2)
     for rows in chunks(*given.shape):
         off = (given[rows] - score[rows].float().clamp(0, 1)).abs()

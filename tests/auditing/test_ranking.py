@@ -7,8 +7,8 @@ from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from balancemix.auditing.probability import _TIES, SIDES, modelled
-from balancemix.auditing.ranking import EDGE, POSTERIOR, SURE, doubt
+from balancemix.auditing.probability import _TIES, NOT_JUDGED, SIDES, modelled
+from balancemix.auditing.ranking import CONFIDENCE, EDGE, RANK, SURE, doubt
 from balancemix.auditing.weigh import weigh
 
 
@@ -24,37 +24,43 @@ def log_odds(p: float) -> float:
     return float(np.log(p) - np.log1p(-p))
 
 
-def slow_doubt(given, score, posterior, verified, judged):
+def slow_doubt(given, score, confidence, verified):
     """Compute doubt label by label, in double precision."""
     result = np.empty(given.shape)
     for i in range(given.shape[0]):
         for k in range(given.shape[1]):
-            q = min(max(float(posterior[i, k]), SURE), 1 - SURE)
+            eta = min(max(float(confidence[i, k]), SURE), 1 - SURE)
             s = min(max(float(score[i, k]), EDGE), 1 - EDGE)
-            present = POSTERIOR * log_odds(q) + (1 - POSTERIOR) * log_odds(s)
-            result[i, k] = -present if given[i, k] == 1 else present
-            if verified[i, k] or not judged[k]:
+            present = CONFIDENCE * log_odds(eta) + (1 - CONFIDENCE) * log_odds(s)
+            result[i, k] = present
+            if given[i, k] == 1:
+                others = [score[j, k] for j in range(given.shape[0]) if given[j, k] == 0]
+                less = sum(bool(other < score[i, k]) for other in others)
+                equal = sum(bool(other == score[i, k]) for other in others)
+                rank = (less + equal / 2 + 0.5) / (len(others) + 1)
+                result[i, k] = -present - RANK * log_odds(rank)
+            if verified[i, k]:
                 result[i, k] = -np.inf
     return result
 
 
 def test_doubt_is_that_of_the_oracle():
-    given, score, posterior = some(0)
+    given, score, confidence = some(0)
+    score = (10 * score).round() / 10  # with ties
     verified = torch.rand(given.shape, generator=torch.Generator().manual_seed(9)) < 0.1
-    judged = torch.tensor([True, False, True])
-    result = doubt(given, score, posterior, verified=verified, judged=judged)
-    expected = slow_doubt(given, score, posterior, verified, judged)
+    result = doubt(given, score, confidence, verified)
+    expected = slow_doubt(given, score, confidence, verified)
     np.testing.assert_allclose(result.numpy(), expected, rtol=1e-4, atol=1e-4)
     assert result.dtype == torch.float32
 
 
 def test_doubt_grows_with_what_speaks_against_the_label():
-    q = torch.linspace(0.01, 0.99, 50)[:, None]
-    half = torch.full_like(q, 0.5)
+    p = torch.linspace(0.02, 0.98, 50)[:, None]
+    half = torch.full_like(p, 0.5)
     for value, sign in ((1, -1), (0, 1), (-1, 1)):
-        given = torch.full(q.shape, value)
-        assert bool((sign * doubt(given, half, q).diff(dim=0) > 0).all())
-        assert bool((sign * doubt(given, q, half).diff(dim=0) > 0).all())
+        given = torch.full(p.shape, value)
+        assert bool((sign * doubt(given, half, p).diff(dim=0) > 0).all())
+        assert bool((sign * doubt(given, p, half).diff(dim=0) > 0).all())
 
 
 def pool(values: list[float]) -> list[float]:
@@ -101,7 +107,8 @@ def test_probabilities_are_those_of_the_oracle(seed):
     given, score, posterior = some(seed)
     rank = doubt(given, score, posterior)
     rank[::7, 1] = -torch.inf
-    result = modelled(given, rank, posterior)
+    same, result = modelled(given, rank, posterior)
+    assert torch.equal(same, rank)
     expected = slow_modelled(given.numpy(), rank.double().numpy(), posterior.double().numpy())
     np.testing.assert_allclose(result.numpy(), expected, atol=1e-6)
     assert result.dtype == torch.float32
@@ -112,19 +119,19 @@ def test_probabilities_are_those_of_the_oracle(seed):
 def test_probabilities_increase_with_doubt_on_each_side(seed, rows):
     given, score, posterior = some(seed, rows, 2)
     rank = doubt(given, score, posterior)
-    result = modelled(given, rank, posterior)
+    _, result = modelled(given, rank, posterior)
     assert bool(((result > 0) & (result < 1)).all())
     for side in SIDES.values():
         order = rank[given == side].double().sort()
         assert bool((result[given == side][order.indices].diff() >= 0).all())
-        apart = (order.values.diff() > 1e-2) & (order.values[1:] < 6)  # float32 ends there
+        apart = (order.values.diff() > 1e-2) & (order.values[1:] < 4)  # float32 ends there
         assert bool((result[given == side][order.indices].diff()[apart] > 0).all())
 
 
 def test_the_probabilities_of_a_side_sum_to_the_posterior_s():
     given, score, posterior = some(3, 5000, 3)
     rank = doubt(given, score, posterior)
-    result = modelled(given, rank, posterior).double()
+    result = modelled(given, rank, posterior)[1].double()
     error = torch.where(given > 0, 1 - posterior, posterior).double()
     for side in SIDES.values():
         assert float(result[given == side].mean()) == pytest.approx(
@@ -132,9 +139,27 @@ def test_the_probabilities_of_a_side_sum_to_the_posterior_s():
         )
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_class_that_cannot_be_judged_stays_below_a_half_and_in_order(seed):
+    given, score, posterior = some(seed, 400, 3)
+    judged = torch.tensor([True, False, True])
+    rank = doubt(given, score, posterior)
+    limited, result = modelled(given, rank, posterior, judged)
+    assert torch.equal(limited[:, judged], rank[:, judged])
+    assert 0 < float(result[:, 1].max()) <= NOT_JUDGED
+    error = torch.where(given > 0, 1 - posterior, posterior)[:, 1]
+    assert bool((result[:, 1] <= error + 1e-6).all())
+    alone = modelled(given[:, judged], rank[:, judged], posterior[:, judged])[1]
+    assert torch.equal(result[:, judged], alone)
+    for side in SIDES.values():
+        order = limited[given == side].sort().indices
+        assert bool((result[given == side][order].diff() >= 0).all())
+    assert bool((modelled(given, rank, posterior, ~judged & judged)[1] == 0).all())
+
+
 def test_rows_are_summed_up():
     given, score, posterior = some(5, 200, 4)
-    judged = weigh(given, score, posterior, torch.ones(4, dtype=torch.bool))
+    judged = weigh(given, score, posterior, posterior, torch.ones(4, dtype=torch.bool))
     for i in range(0, 200, 17):
         for side, value in enumerate((1, 0)):
             columns = [k for k in range(4) if given[i, k] == value]

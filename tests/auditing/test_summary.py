@@ -15,7 +15,7 @@ def judged(given, posterior, **more):
     given, posterior = torch.tensor(given, dtype=torch.int8), torch.tensor(posterior)
     names = [f"{letter}.png" for letter in "abcdefghij"[: len(given)]]
     more = {"judged": ABLE, "names": names, "classes": ["cat", "dog", "cup"], **more}
-    return weigh(given, posterior, posterior, **more)
+    return weigh(given, posterior, posterior, posterior, **more)
 
 
 def test_the_summary_is_a_count_by_hand():
@@ -56,7 +56,7 @@ def test_what_cannot_be_judged_is_named():
 
 def test_enough_data_has_modelled_totals_without_an_interval():
     given, q = torch.ones(200, 3, dtype=torch.int8), torch.full((200, 3), 0.9)
-    facts = find(weigh(given, q, q, ABLE)).summary()
+    facts = find(weigh(given, q, q, q, ABLE)).summary()
     assert facts["note"] == MODELLED
     assert abs(facts["expected"]["wrong"] - 60) < 1
     assert facts["expected"]["missing"] == 0

@@ -203,7 +203,7 @@ def test_every_label_is_written_a_few_at_a_time(tmp_path):
     generator = torch.Generator().manual_seed(0)
     given = (torch.rand(rows, classes, generator=generator) < 0.1).to(torch.int8)
     score = torch.rand(rows, classes, generator=generator)
-    findings = find(weigh(given, score, score, torch.ones(classes, dtype=torch.bool)), 0.0)
+    findings = find(weigh(given, score, score, score, torch.ones(classes, dtype=torch.bool)), 0.0)
     tracemalloc.start()  # of Python's objects: a line of each label would be tens of megabytes
     findings.write(tmp_path / "all.csv")
     _, peak = tracemalloc.get_traced_memory()
