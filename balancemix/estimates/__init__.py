@@ -18,13 +18,14 @@ from balancemix.estimates.calibration import Calibration, calibrate
 from balancemix.estimates.classes import by_class
 from balancemix.estimates.estimate import Estimate, both_ways
 from balancemix.estimates.pictures import from_pictures, pictures_with_errors
-from balancemix.estimates.rates import missing_rate, wrong_rate
+from balancemix.estimates.rates import Side, missing_rate, wrong_rate
 from balancemix.estimates.strata import draw_strata, first_phase, from_strata, second_phase
 from balancemix.estimates.top import among_top
 
 __all__ = [
     "Calibration",
     "Estimate",
+    "Side",
     "among_top",
     "both_ways",
     "by_class",

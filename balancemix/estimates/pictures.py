@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from balancemix.errors import InputError
 from balancemix.estimates.estimate import ENOUGH, Estimate, Floats
 from balancemix.estimates.few import exact_count, gamma_interval
 from balancemix.estimates.regression import left_out_totals, regression_total
@@ -21,6 +22,8 @@ def from_pictures(errors: npt.ArrayLike, sums: npt.ArrayLike, all_sums: npt.Arra
     200.0
     """
     y, x, every = (np.asarray(each, dtype=np.float64) for each in (errors, sums, all_sums))
+    if not len(y):
+        raise InputError("no picture has been settled; settle at least one")
     few = is_rough(y)
     total = gamma_interval(y, len(every)) if few else regression_total(y, x, every)
     return total.within(float(y.sum()), np.inf)

@@ -37,13 +37,14 @@ def missing_rate(wrong: Side, missing: Side, given: int) -> Estimate:
     """Estimate missing ÷ (given − wrong + missing), the share of the true positives not given.
 
     The interval is a jackknife's: the rate is estimated again without each of the pictures
-    (Quenouille 1956, Tukey 1958). While few pictures miss a label, it comes from the intervals of
-    both totals instead, as if these were independent (Donner and Zou 2012).
+    (Quenouille 1956, Tukey 1958). While few pictures miss a label, it has the ends of both totals:
+    where labels were exchanged, wrong and missing ones are many or few together.
     """
     w, m = wrong.total(), missing.total()
     rate = _rate(w.value, m.value, given)
     if is_rough(missing.errors):
-        return _from_ends(w, m, given, rate)
+        low, high = _rate(w.low, m.low, given), _rate(w.high, m.high, given)
+        return Estimate(rate, min(low, rate), max(high, rate), True)
     n, size = len(missing.errors), len(missing.all_sums)
     each = _rates(
         without_each(wrong.errors, wrong.sums, wrong.all_sums),
@@ -62,17 +63,3 @@ def _rate(wrong: float, missing: float, given: int) -> float:
 def _rates(wrong: Floats | np.float64, missing: Floats | np.float64, given: int) -> Floats:
     right = np.maximum(given - wrong, 0)
     return np.asarray(missing / np.maximum(right + missing, 1e-12), dtype=np.float64)
-
-
-def _from_ends(w: Estimate, m: Estimate, given: int, rate: float) -> Estimate:
-    """Join the intervals of both totals on the scale of the log-odds, log M − log(G − W)."""
-    right, fewest, most = (max(given - x, 1e-12) for x in (w.value, w.high, w.low))
-    if m.value == 0:
-        return Estimate(0.0, 0.0, m.high / (m.high + fewest), True)
-    middle = np.log(m.value / right)
-    up = np.hypot(np.log(m.high / m.value), np.log(right / fewest))
-    low = 0.0
-    if m.low > 0:
-        down = np.hypot(np.log(m.value / m.low), np.log(most / right))
-        low = float(1 / (1 + np.exp(down - middle)))
-    return Estimate(rate, low, float(1 / (1 + np.exp(-middle - up))), True)
