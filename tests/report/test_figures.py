@@ -9,7 +9,15 @@ import torch
 
 from balancemix.bench.ranking import area, rank, rank_perspectives
 from balancemix.labels.mixtures import fit_losses
-from balancemix.report.figures import classes, curves, frequency, mixtures, pentagon, style
+from balancemix.report.figures import (
+    classes,
+    curves,
+    frequency,
+    mixtures,
+    pentagon,
+    reliability,
+    style,
+)
 
 PLACES = ("Clean", "Mislabel", "Rand. Flip", "Missing", "Imbal.")
 RANKS = {
@@ -54,11 +62,14 @@ def drawn():
         "classes": lambda: classes.distribution(COUNTS, GROUPS, NAMES),
         "learning": lambda: curves.learning({"bce": [1.0, 3.0, 2.0], "asl": [1.0, 2.0, 2.5]}),
         "upsampling": lambda: curves.upsampling(lines),
+        "reliability": lambda: reliability.reliability(
+            {"a": {"wrong": (number / 2000, number / 1500)}, "b": {"missing": (number, number)}}
+        ),
         "losses": lambda: mixtures.loss_histogram(losses[own, 0], fitted, 0, 1, wrong[own, 0]),
     }
 
 
-AXES = {"pentagons": 4, "groups": 2, "upsampling": 2}
+AXES = {"reliability": 2, "pentagons": 4, "groups": 2, "upsampling": 2}
 
 
 @pytest.mark.parametrize("name", list(drawn()))
