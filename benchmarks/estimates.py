@@ -61,6 +61,7 @@ def main(words: list[str]) -> None:
             shown = ("covers", "half", "plain_covers", "plain_half")
             print(*cell, *(f"{name} {kept[-1][name]:.3f}" for name in shown), flush=True)
     put("estimates", table(kept))
+    put("ppi", ppi_table(kept))
 
 
 def cells(ppi: bool) -> Iterator[tuple[str, str, str]]:
@@ -195,6 +196,22 @@ def table(kept: list[Record]) -> str:
     found = [record for record in kept if not record["what"].startswith("ppi")]
     for record in sorted(found, key=place):
         lines.append("| " + " | ".join(line(record)) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def ppi_table(kept: list[Record]) -> str:
+    """Write coverage and half-width of ppi-python beside ours."""
+    lines = [
+        "| labels | pictures | of | ours covers | ± | ppi covers | ± |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    ours = {tuple(record[key] for key in KEY): record for record in kept}
+    for record in sorted((r for r in kept if r["what"].startswith("ppi")), key=place):
+        side = record["what"].removeprefix("ppi ")
+        same = ours.get((record["set"], side, record["sample"]))
+        if same is not None:
+            cells = [record["set"], record["sample"], side, *line(same)[4:6], *line(record)[4:6]]
+            lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 

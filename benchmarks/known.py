@@ -16,6 +16,7 @@ import numpy.typing as npt
 import torch
 from results import ROOT
 
+from balancemix.auditing.ranking import doubt
 from balancemix.judge import judge
 from balancemix.labels import noise
 
@@ -63,16 +64,9 @@ class Known:
 
     @cached_property
     def doubt(self) -> Floats:
-        """Join both opinions: half log-odds of the posterior, half of the score."""
-        odds = [
-            np.log(clamped) - np.log1p(-clamped)
-            for clamped in (
-                np.clip(self.posterior, 1e-6, 1 - 1e-6),
-                np.clip(self.score, 1e-4, 1 - 1e-4),
-            )
-        ]
-        present = (odds[0] + odds[1]) / 2
-        return np.where(self.given, -present, present)
+        """Compute the order in which the audit would show the labels."""
+        arrays = (self.given.astype(np.int8), self.score, self.posterior)
+        return doubt(*(torch.from_numpy(array) for array in arrays)).double().numpy()
 
     def errors(self, side: str) -> Floats:
         """Count the errors of each row."""

@@ -1,0 +1,82 @@
+"""What docs/estimates.md says of coverage holds, and can be measured again."""
+
+import importlib
+import json
+
+import pytest
+
+from tests.conftest import ROOT
+
+
+@pytest.fixture(params=["estimates", "calibration"])
+def name(request):
+    return request.param
+
+
+def load(name, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    return importlib.import_module(name)
+
+
+def stored(name):
+    text = (ROOT / "benchmarks" / f"{name}.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def totals():
+    return [record for record in stored("estimates") if record["what"] in ("wrong", "missing")]
+
+
+def test_every_cell_was_measured(monkeypatch):
+    script = load("estimates", monkeypatch)
+    done = {tuple(record[key] for key in script.KEY) for record in stored("estimates")}
+    assert done == {*script.cells(ppi=False), *script.cells(ppi=True)}
+
+
+def test_intervals_hold_the_truth_as_often_as_required():
+    covers = [record["covers"] for record in totals()]
+    assert len(covers) == 42
+    assert min(covers) >= 0.91
+    assert sum(each >= 0.93 for each in covers) >= 0.95 * len(covers)
+
+
+def test_intervals_are_hardly_wider_than_those_of_plain_random_sampling():
+    for record in totals():
+        if record["truth"]:
+            assert record["half"] <= 1.1 * record["plain_half"], record
+
+
+def test_without_errors_the_upper_end_is_small():
+    sizes = {"50": 5000, "100": 5000, "200": 5000, "wrong:200": 5000}  # pictures; given labels
+    none = [record for record in totals() if not record["truth"]]
+    assert len(none) == 4
+    for record in none:
+        count = int(record["sample"].removeprefix("wrong:"))
+        assert record["covers"] == 1
+        assert record["most"] <= 3.7 * sizes[record["sample"]] / count
+
+
+def test_the_tables_are_those_of_the_records(monkeypatch, name):
+    script = load(name, monkeypatch)
+    text = (ROOT / "docs" / "estimates.md").read_text(encoding="utf-8")
+    assert script.table(stored(name)) in text
+    assert name != "estimates" or script.ppi_table(stored(name)) in text
+
+
+def test_probabilities_are_calibrated_after_fifty_pictures():
+    for record in stored("calibration"):
+        if record["empty"] < 0.5:
+            assert record["apart"] <= 0.1, record
+            assert record["brier"] < record["constant"], record
+
+
+@pytest.mark.slow
+@pytest.mark.shared
+def test_the_cells_can_be_measured_again(monkeypatch):
+    """All 2,000 draws of every cell, and half an hour: the numbers are those of the document."""
+    script = load("estimates", monkeypatch)
+    for record in stored("estimates"):
+        if not record["what"].startswith("ppi"):
+            again = script.measure(*(record[key] for key in script.KEY))
+            assert again["covers"] == pytest.approx(record["covers"], abs=0.01)
+            assert again["half"] == pytest.approx(record["half"], rel=0.05)
