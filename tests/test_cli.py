@@ -163,7 +163,9 @@ def test_audit_lists_the_worst_first_and_export_applies_the_same(trained, tmp_pa
         assert len(rated) == summary[problem]
         assert rated == sorted(rated, reverse=True)
     assert 0 <= summary["precision"] <= 1
-    assert main(["export", str(trained), "--out", str(tmp_path / "labels.csv")]) == 0
+    out = str(tmp_path / "labels.csv")
+    assert "not measured" in refused(capsys, "export", trained, "--above", "0.5", "--out", out)
+    assert main(["export", str(trained), "--above", "0.5", "--force", "--out", out]) == 0
     with np.load(trained / "label_table.npz") as record:
         given, names = record["given"], record["names"].tolist()
         classes = record["classes"].tolist()
@@ -172,7 +174,8 @@ def test_audit_lists_the_worst_first_and_export_applies_the_same(trained, tmp_pa
     for line in findings:
         row, column = names.index(line["image"]), classes.index(line["class"])
         assert given[row, column] == int(line["given"])
-        given[row, column] = int(line["suggested"])
+        if line["split"] == "train":  # what is scored on stays
+            given[row, column] = int(line["suggested"])
     exported = read(tmp_path / "labels.csv")
     assert len(exported) == 120
     for row, line in enumerate(exported):
@@ -198,7 +201,7 @@ def test_images_are_trained_scored_predicted_and_exported(photos, tmp_path, caps
     assert main(["predict", run, str(photos / "images"), "--out", str(tmp_path / "p.csv")]) == 0
     assert {line["image"] for line in read(tmp_path / "p.csv")} == {f"{i}.png" for i in range(40)}
     out = tmp_path / "labels.csv"
-    assert main(["export", run, "--above", "1.0", "--out", str(out)]) == 0
+    assert main(["export", run, "--above", "1.0", "--force", "--out", str(out)]) == 0
     given = {line["image"]: set(line["labels"].split("|")) for line in read(photos / "labels.csv")}
     assert {line["image"]: set(line["labels"].split("|")) for line in read(out)} == given
     capsys.readouterr()

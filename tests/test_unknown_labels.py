@@ -76,8 +76,9 @@ def test_the_page_counts_them(run, tmp_path):
 
 def test_an_export_changes_the_findings_and_nothing_else(run, folder, tmp_path, capsys):
     out = tmp_path / "fixed.npz"
-    assert main(["export", str(run.path), "--above", "0.3", "--out", str(out)]) == 0
+    assert main(["export", str(run.path), "--above", "0.3", "--force", "--out", str(out)]) == 0
     findings = find(judge_run(run), 0.3)
+    findings = findings[findings.row < 90]  # rows that are scored on stay
     with np.load(folder / "noisy.npz") as before, np.load(out) as after:
         assert list(before) == list(after)
         for name in set(before) - {"labels"}:

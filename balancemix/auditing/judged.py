@@ -39,16 +39,24 @@ def judge_run(run: Run, *, verified: bool = True) -> Judged:
     that a person has verified since stays as it was verified; unless `verified` is false, which
     leaves out what people decided beside the data.
     """
+    source, labels = labels_of_run(run, verified=verified)
+    plan = run.plan  # it may have been trained on another machine
+    return _judge(source, labels, replace(plan, train=replace(plan.train, device="auto")))
+
+
+Labels = tuple[Tensor, Tensor | None, Tensor | None]  # given, verified, truth
+
+
+def labels_of_run(run: Run, *, verified: bool = True) -> tuple[Source, Labels]:
+    """Read the data of a run, and its labels with the noise that the run added, if any."""
     plan = run.plan
     options = replace(plan.data.reading(), verified=verified)
     source = load_rows(plan, plan.data.path, options=options).source
     if source is None or source.classes != run.classes:
         raise InputError(f"{plan.data.path}: its classes are no longer those of the run")
-    labels = source.given, source.verified, source.truth
     if plan.noise != "none":
-        labels = _with_noise_of(source, run)
-    # It may have been trained on another machine.
-    return _judge(source, labels, replace(plan, train=replace(plan.train, device="auto")))
+        return source, _with_noise_of(source, run)
+    return source, (source.given, source.verified, source.truth)
 
 
 def places(source: Source, names: list[str]) -> Tensor:
@@ -65,9 +73,6 @@ def places(source: Source, names: list[str]) -> Tensor:
     if [source.names[i] for i in rows] != names:
         raise InputError(f"{source.path}: its rows are not those of the run, and some share a name")
     return torch.tensor(rows, dtype=torch.long)
-
-
-Labels = tuple[Tensor, Tensor | None, Tensor | None]  # given, verified, truth
 
 
 def _with_noise_of(source: Source, run: Run) -> Labels:

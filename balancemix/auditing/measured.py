@@ -64,7 +64,7 @@ class Measured:
         samples = {kind: _newest(store, kind, split) for kind in ("image", "label")}
         known = [each.strata["split"] for each in samples.values() if each is not None]
         split_of = known[0] if known else split
-        rows = _rows_of(judged, split_of)
+        rows = rows_of(judged, split_of)
         answered = {
             kind: _Answers(judged, store, sample, rows)
             for kind, sample in samples.items()
@@ -183,7 +183,8 @@ def _newest(store: Store, kind: Kind | str, split: str) -> Sample | None:
     return fitting[-1] if fitting else None
 
 
-def _rows_of(judged: Judged, split: str | None) -> Ints:
+def rows_of(judged: Judged, split: str | None) -> Ints:
+    """List the rows of a split; all, if it is None."""
     every: Sequence[int] = range(len(judged))
     chosen = every if split is None else [i for i in every if judged.split[i] == split]
     rows: npt.NDArray[np.int64] = np.array(chosen, dtype=np.int64)

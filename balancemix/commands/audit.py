@@ -60,6 +60,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     arrays = parser.add_argument_group("instead of DATA")
     arrays.add_argument("--labels", type=Path, metavar="NPY", help="N×K of 1, 0 and -1 (unknown)")
     arrays.add_argument("--confidence", type=Path, metavar="NPY", help="N×K, 0 to 1, out of sample")
+    add_embedding(parser)
+    add_skip_bad(parser)
+    add_reading(parser)
+
+
+def add_embedding(parser: argparse.ArgumentParser) -> None:
+    """Declare how images are embedded, for `planned`."""
     embedding = parser.add_argument_group("how images of DATA are embedded")
     embedding.add_argument("--backbone", help=f"any timm name (default {BACKBONE})")
     embedding.add_argument("--no-pretrained", action="store_true", help="random weights, to try it")
@@ -70,8 +77,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=TrainPlan.device,
         help=help_of("train.device", "auto, cpu, cuda or mps"),
     )
-    add_skip_bad(parser)
-    add_reading(parser)
 
 
 def stopped(arguments: argparse.Namespace) -> str:

@@ -231,7 +231,7 @@ def check_cells(before, after, changed) -> None:
 def test_a_folder_s_table_comes_back_by_default(photos, capsys):
     (photos / "labels.xlsx").write_bytes(workbook(flags(1, 0)))
     assert main(["train", "photos", *SMALL, "--out", "run"]) == 0
-    assert main(["export", "run", "--above", "0.3"]) == 0
+    assert main(["export", "run", "--above", "0.3", "--force"]) == 0
     out = Path("run/labels.corrected.xlsx")
     shutil.copy(out, photos / "labels.xlsx")
     assert main(["train", "photos", *SMALL, "--out", "again"]) == 0

@@ -48,9 +48,25 @@ def decide(source: Source) -> Source:
     Decisions about images that are gone are left out with a warning. A class that is not there is
     refused.
     """
+    labels = _answered(source)
+    return source if labels is None else labels.decided()
+
+
+def unsure_labels(source: Source) -> Tensor:
+    """Mark the labels about which people are unsure or differ: N×K booleans.
+
+    None of a source that was read without what people decided.
+    """
+    labels = None if source.decided is None else _answered(source.as_in_file)
+    blank = torch.zeros(source.given.shape, dtype=torch.bool)
+    return blank if labels is None else labels.unsure
+
+
+def _answered(source: Source) -> _Labels | None:
+    """Apply what people decided to the labels of a file; None where nobody decided anything."""
     file = decisions_file(source.path)
     if file is None and not has_store(source.path):
-        return source
+        return None
     labels = _Labels(source)
     if file is not None:
         labels.apply(str(file), read_decisions(file))
@@ -60,7 +76,7 @@ def decide(source: Source) -> Source:
             closing(_verdicts(store, labels.column)) as verdicts,
         ):
             labels.apply(str(store.file), verdicts)
-    return labels.decided()
+    return labels
 
 
 def _verdicts(store: Store, classes: Collection[str]) -> Generator[tuple[str, str, str, int]]:
@@ -87,6 +103,7 @@ class _Labels:
         self.column = {name: k for k, name in enumerate(source.classes)}
         self.given = source.given.clone()
         self.people = torch.zeros(source.given.shape, dtype=torch.bool)
+        self.unsure = torch.zeros_like(self.people)
 
     def apply(self, file: str, verdicts: Iterable[tuple[str, str, str, int]]) -> None:
         """Apply verdicts in their order: of two about one label the last one counts."""
@@ -114,7 +131,7 @@ class _Labels:
             i_, k_ = index[0], index[1]
             sure = verdict_ >= 0  # else as in the file, also if an earlier one decided it
             self.given[i_, k_] = torch.where(sure, verdict_, source.given[i_, k_])
-            self.people[i_, k_] = sure
+            self.people[i_, k_], self.unsure[i_, k_] = sure, ~sure
         if gone:
             warnings.warn(
                 f"{file}: images that {source.path} does not have ({len(gone)}): "
