@@ -9,7 +9,7 @@ from pathlib import Path
 from PIL import Image
 
 from balancemix.data import images
-from balancemix.data.formats import npz
+from balancemix.data.formats import images_of, is_label_file, npz
 from balancemix.errors import InputError
 from balancemix.run import Run
 
@@ -24,7 +24,7 @@ class PicturedRows:
 
     def picture(self, i: int) -> Image.Image | None:
         """Decode the picture of row i, if it is in the folder."""
-        path = images.find(self.folder, self.names[i])
+        path = images.find_all(self.folder, [self.names[i]])[0]
         # A run may come from anybody: its names lead nowhere else.
         inside = Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.folder))
         if not inside or not images.is_file(path):
@@ -38,14 +38,17 @@ class PicturedRows:
 def find_folder(run: Run, folder: Path | None = None) -> Path | None:
     """Name the folder of a run's pictures, which need not exist; None if its rows have no names.
 
-    It is `folder` if that is given, else the folder that was trained on or that an .npz names.
+    It is `folder` if that is given, else the folder that was trained on, or that of the images that
+    an .npz or a table names.
     """
     if folder is not None and not folder.is_dir():
         raise InputError(f"--images {folder}: is not a folder; name the folder of the images")
     if folder is not None or run.names[:1] == ["row 0"]:  # the name of a row that has none
         return folder
     data = Path(run.plan.data.path).expanduser()
-    return npz.picture_folder(data) or data if npz.recognise(data) else data
+    if npz.recognise(data):
+        return npz.picture_folder(data) or data
+    return images_of(data, run.plan.data.reading()) if is_label_file(data) else data
 
 
 def data_uri(image: Image.Image | None) -> str:

@@ -134,3 +134,25 @@ def test_a_folder_of_images(photos, tmp_path, capsys):
     found, said = page(tmp_path, capsys)
     assert "not there" not in said
     assert all(name.endswith(".png") for name, *_ in found)
+
+
+@pytest.mark.parametrize("images", [[], ["--images", "shots"]])
+def test_the_images_that_a_table_by_itself_names(tmp_path, monkeypatch, images):
+    """Without their ending, too."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "shots" if images else tmp_path
+    folder.mkdir(exist_ok=True)
+    for i in range(8):
+        Image.new("RGB", (8, 8), (9 * i, 0, 0)).save(folder / f"{i}.png")
+    rows = [f"{i},{'cat|dog' if i % 3 else 'cat'},{'test' if i > 5 else 'train'}" for i in range(8)]
+    (tmp_path / "x.csv").write_text("\n".join(["id,tags,split", *rows]))
+    call = ["train", "x.csv", *images, "--method", "bce", "--epochs", "1", "--no-pretrained"]
+    call += ["--backbone", "test_efficientnet", "--image-size", "32", "--workers", "0"]
+    assert main([*call, "--out", "run"]) == 0
+    run = Run.open(tmp_path / "run")
+    found = find_folder(run)
+    assert found is not None
+    assert found.resolve() == folder
+    picture = PicturedRows(run.names, found).picture(3)
+    assert picture is not None
+    assert picture.getpixel((0, 0)) == (27, 0, 0)

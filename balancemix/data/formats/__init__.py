@@ -113,6 +113,17 @@ def is_label_file(path: Path) -> bool:
     return table.recognise(path) is not None or coco.recognise(path) is not None
 
 
+def images_of(path: Path, options: ReadOptions) -> Path:
+    """Name the folder of the images of a file with labels, which need not exist.
+
+    >>> images_of(Path("photos/labels.csv"), ReadOptions()).as_posix()
+    'photos'
+    """
+    if options.images is not None:
+        return options.images
+    return coco.images_of(path) if coco.recognise(path) is not None else path.parent
+
+
 def is_data(path: Path) -> bool:
     """Tell whether a format recognises a path.
 

@@ -185,11 +185,11 @@ def _parts(path: Path, images: Path | None) -> list[Part]:
         ]
     if images is not None and not images.is_dir():
         raise InputError(f"--images {images}: is not a folder; name that of the images")
-    folder = images or _images_of(path)
+    folder = images or images_of(path)
     return [Part("", path, folder, folder)]
 
 
-def _images_of(file: Path) -> Path:
+def images_of(file: Path) -> Path:
     """Find the images of a file by itself: as COCO has them, or else beside it."""
     if file.parent.name == "annotations":
         folder = _images(file.parent.parent, file.stem.removeprefix("instances_"))
