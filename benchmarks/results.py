@@ -22,7 +22,10 @@ from balancemix.files import write_text
 from balancemix.plan.shipped import bench_plans
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = [ROOT / name for name in ("README.md", "docs/results.md", "docs/estimates.md")]
+DOCUMENTS = [
+    ROOT / name
+    for name in ("README.md", "docs/results.md", "docs/estimates.md", "docs/findings.md")
+]
 DOCUMENTS += sorted((ROOT / "docs" / "tables").glob("*.md"))
 LEDGER = "benchmarks/ledger.jsonl"
 FEATURES = "../shared/data/coco160-features.npz"

@@ -1,11 +1,12 @@
 """doubt(): in which order to look at labels.
 
-    present = ⅔ · logit η + ⅓ · logit s        η the judge's confidence, s its score, clamped
-    missing   doubt = present
-    wrong     doubt = −present − ¾ · logit r    r the score's rank among the labels not given
+    missing   doubt =   ½ · logit η + ½ · logit s
+    wrong     doubt = −(½ · logit q + ½ · logit s + ¼ · logit r)
 
-η knows each class's scale, and s does not depend on the judge's model of errors. A wrong positive
-is a negative: it ranks anywhere among the negatives of its class, and a right one ranks high.
+s is the judge's leave-one-out score, clamped; it knows nothing of how labels go wrong. η and q, the
+judge's confidence and posterior, know each class's scale, and q also how often the class goes wrong
+if errors do not depend on the row. r is the rank of s among the labels of the class that are not
+given: a wrong positive is a negative, so it ranks anywhere among them, and a right one ranks high.
 docs/findings.md says how the weights were chosen.
 """
 
@@ -16,14 +17,17 @@ from torch import Tensor
 
 from balancemix.labels.chunks import chunks
 
-CONFIDENCE = 2 / 3  # the weight of η; the rest is the score's
-RANK = 0.75
+RANK = 0.25  # the weight of r
 EDGE = 0.01  # scores are clamped this far from 0 and 1: least squares leave that range
-SURE = 1e-6  # … and η, as float32 has no more digits next to 1
+SURE = 1e-6  # … and η and q, as float32 has no more digits next to 1
 
 
 def doubt(
-    given: Tensor, score: Tensor, confidence: Tensor, verified: Tensor | None = None
+    given: Tensor,
+    score: Tensor,
+    confidence: Tensor,
+    posterior: Tensor,
+    verified: Tensor | None = None,
 ) -> Tensor:
     """Compute how far N×K labels are in doubt: N×K float32, in log-odds, the largest first.
 
@@ -31,14 +35,16 @@ def doubt(
     −inf: nothing speaks against it.
 
     >>> given, score = torch.tensor([[1, 1, 0]]), torch.tensor([[0.1, 0.9, 0.1]])
-    >>> doubt(given, score, score)
+    >>> doubt(given, score, score, score)
     tensor([[ 2.1972, -2.1972, -2.1972]])
     """
     result = torch.empty(given.shape)
     for rows in chunks(*given.shape):
-        present = CONFIDENCE * confidence[rows].float().clamp(SURE, 1 - SURE).logit()
-        present += (1 - CONFIDENCE) * score[rows].float().clamp(EDGE, 1 - EDGE).logit()
-        result[rows] = torch.where(given[rows] > 0, -present, present)
+        positive = given[rows] > 0
+        belief = torch.where(positive, posterior[rows], confidence[rows]).float()
+        present = belief.clamp(SURE, 1 - SURE).logit()
+        present += score[rows].float().clamp(EDGE, 1 - EDGE).logit()
+        result[rows] = torch.where(positive, -present, present) / 2
     for k in range(given.shape[1]):
         positive = given[:, k] > 0
         rank = rank_among(score[positive, k], score[given[:, k] == 0, k])

@@ -117,7 +117,8 @@ def weigh(
 ) -> Judged:
     """Rank labels by what a judge says of them (see `Opinion`), and sum up by rows."""
     sure = _checked(verified, given)
-    rank, probability = modelled(given, doubt(given, score, confidence, sure), posterior, judged)
+    rank = doubt(given, score, confidence, posterior, sure)
+    rank, probability = modelled(given, rank, posterior, judged)
     expected, disagreement = torch.zeros(2, len(given), 2)
     for rows in chunks(*given.shape):
         off = (given[rows] - score[rows].float().clamp(0, 1)).abs()

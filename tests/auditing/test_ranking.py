@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from balancemix.auditing.probability import _TIES, NOT_JUDGED, SIDES, modelled
-from balancemix.auditing.ranking import CONFIDENCE, EDGE, RANK, SURE, doubt
+from balancemix.auditing.ranking import EDGE, RANK, SURE, doubt
 from balancemix.auditing.weigh import weigh
 
 
@@ -24,14 +24,15 @@ def log_odds(p: float) -> float:
     return float(np.log(p) - np.log1p(-p))
 
 
-def slow_doubt(given, score, confidence, verified):
+def slow_doubt(given, score, confidence, posterior, verified):
     """Compute doubt label by label, in double precision."""
     result = np.empty(given.shape)
     for i in range(given.shape[0]):
         for k in range(given.shape[1]):
-            eta = min(max(float(confidence[i, k]), SURE), 1 - SURE)
+            belief = posterior if given[i, k] == 1 else confidence
+            p = min(max(float(belief[i, k]), SURE), 1 - SURE)
             s = min(max(float(score[i, k]), EDGE), 1 - EDGE)
-            present = CONFIDENCE * log_odds(eta) + (1 - CONFIDENCE) * log_odds(s)
+            present = 0.5 * log_odds(p) + 0.5 * log_odds(s)
             result[i, k] = present
             if given[i, k] == 1:
                 others = [score[j, k] for j in range(given.shape[0]) if given[j, k] == 0]
@@ -48,8 +49,9 @@ def test_doubt_is_that_of_the_oracle():
     given, score, confidence = some(0)
     score = (10 * score).round() / 10  # with ties
     verified = torch.rand(given.shape, generator=torch.Generator().manual_seed(9)) < 0.1
-    result = doubt(given, score, confidence, verified)
-    expected = slow_doubt(given, score, confidence, verified)
+    posterior = confidence.flip(0)
+    result = doubt(given, score, confidence, posterior, verified)
+    expected = slow_doubt(given, score, confidence, posterior, verified)
     np.testing.assert_allclose(result.numpy(), expected, rtol=1e-4, atol=1e-4)
     assert result.dtype == torch.float32
 
@@ -59,8 +61,8 @@ def test_doubt_grows_with_what_speaks_against_the_label():
     half = torch.full_like(p, 0.5)
     for value, sign in ((1, -1), (0, 1), (-1, 1)):
         given = torch.full(p.shape, value)
-        assert bool((sign * doubt(given, half, p).diff(dim=0) > 0).all())
-        assert bool((sign * doubt(given, p, half).diff(dim=0) > 0).all())
+        assert bool((sign * doubt(given, half, p, p).diff(dim=0) > 0).all())
+        assert bool((sign * doubt(given, p, half, half).diff(dim=0) > 0).all())
 
 
 def pool(values: list[float]) -> list[float]:
@@ -105,7 +107,7 @@ def slow_modelled(given, rank, posterior):
 @pytest.mark.parametrize("seed", range(4))
 def test_probabilities_are_those_of_the_oracle(seed):
     given, score, posterior = some(seed)
-    rank = doubt(given, score, posterior)
+    rank = doubt(given, score, posterior, posterior)
     rank[::7, 1] = -torch.inf
     same, result = modelled(given, rank, posterior)
     assert torch.equal(same, rank)
@@ -118,7 +120,7 @@ def test_probabilities_are_those_of_the_oracle(seed):
 @drawn(st.integers(0, 2**31), st.integers(1, 300))
 def test_probabilities_increase_with_doubt_on_each_side(seed, rows):
     given, score, posterior = some(seed, rows, 2)
-    rank = doubt(given, score, posterior)
+    rank = doubt(given, score, posterior, posterior)
     _, result = modelled(given, rank, posterior)
     assert bool(((result > 0) & (result < 1)).all())
     for side in SIDES.values():
@@ -130,7 +132,7 @@ def test_probabilities_increase_with_doubt_on_each_side(seed, rows):
 
 def test_the_probabilities_of_a_side_sum_to_the_posterior_s():
     given, score, posterior = some(3, 5000, 3)
-    rank = doubt(given, score, posterior)
+    rank = doubt(given, score, posterior, posterior)
     result = modelled(given, rank, posterior)[1].double()
     error = torch.where(given > 0, 1 - posterior, posterior).double()
     for side in SIDES.values():
@@ -143,7 +145,7 @@ def test_the_probabilities_of_a_side_sum_to_the_posterior_s():
 def test_a_class_that_cannot_be_judged_stays_below_a_half_and_in_order(seed):
     given, score, posterior = some(seed, 400, 3)
     judged = torch.tensor([True, False, True])
-    rank = doubt(given, score, posterior)
+    rank = doubt(given, score, posterior, posterior)
     limited, result = modelled(given, rank, posterior, judged)
     assert torch.equal(limited[:, judged], rank[:, judged])
     assert 0 < float(result[:, 1].max()) <= NOT_JUDGED
