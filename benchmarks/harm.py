@@ -2,6 +2,7 @@
 
     python benchmarks/harm.py             # goes on where it was stopped
     python benchmarks/harm.py right       # only with a person who is right
+    python benchmarks/harm.py before      # only on the labels as they are
     python benchmarks/harm.py --table     # write the table of what has ended
 
 A person settles 50 random training images: every label. The probabilities are calibrated on these
@@ -17,11 +18,11 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from itertools import product
 from statistics import mean
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,9 +31,9 @@ from paired import over_seeds
 from results import ROOT, put
 from torch import Tensor
 
+from balancemix.auditing.measure import Figures, Settled, measure_pictures
 from balancemix.auditing.weigh import weigh
 from balancemix.data import Rows
-from balancemix.estimates import Estimate, calibrate, from_pictures
 from balancemix.files import to_json, write_text
 from balancemix.training.fit import fit
 from balancemix.training.models import make_model
@@ -45,10 +46,10 @@ CASES = (
 )  # fmt: skip
 SEEDS = range(5)
 ERRS = (0.0, 0.1)
+PEOPLE = {"before": (None,), "right": (None, ERRS[0]), "errs": (None, *ERRS)}
 SAMPLE, ABOVE = 50, 0.9
 KEY = ("set", "noise", "seed", "errs")
-Side = Literal["wrong", "missing"]
-SIDES: dict[Side, int] = {"wrong": 1, "missing": 0}
+SIDES = {"wrong": 1, "missing": 0}
 
 Record = dict[str, Any]
 Key = tuple[str, str, int, float | None]
@@ -58,13 +59,11 @@ def main(words: list[str]) -> None:
     """Measure what is missing, and write the table."""
     kept = read()
     known = {tuple(record[name] for name in KEY) for record in kept}
-    for key in (
-        keys((None, 0.0) if "right" in words else (None, *ERRS)) if "--table" not in words else ()
-    ):
+    for key in keys(*words) if "--table" not in words else ():
         if key not in known:
             kept.append(measure(*key))
             write_text(KEPT, "".join(to_json(record) + "\n" for record in kept))
-            print(*key, {k: v for k, v in kept[-1].items() if k not in KEY}, flush=True)
+            print(*key, f"mAP {kept[-1]['mAP']:.2f}", flush=True)
     put("harm", table(kept))
 
 
@@ -74,9 +73,9 @@ def read() -> list[Record]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def keys(people: Sequence[float | None]) -> Iterator[Key]:
+def keys(until: str = "errs") -> Iterator[Key]:
     """List the trainings, of all sets with one seed after another; None is before any change."""
-    for seed, (name, kind), errs in product(SEEDS, CASES, people):
+    for seed, (name, kind), errs in product(SEEDS, CASES, PEOPLE[until]):
         yield name, kind, seed, errs
 
 
@@ -91,13 +90,14 @@ def measure(name: str, kind: str, seed: int, errs: float | None) -> Record:
     generator = torch.Generator().manual_seed(2000 + seed)
     drawn = torch.randperm(len(rows), generator=generator)[:SAMPLE]
     said = answers(truth[drawn], rows.given[drawn], errs, generator)
-    changed, totals = correct(case, rows.given, drawn, said)
+    changed, figures = correct(case, rows.given, drawn, said)
     for side, value in SIDES.items():
         part = changed & (rows.given == value)
         facts[f"{side}_changed"] = int(part.sum())
         facts[f"{side}_right"] = int((part & (truth != rows.given)).sum())
         facts[f"{side}_errors"] = int(((truth != rows.given) & (rows.given == value)).sum())
-        facts[f"{side}_low"], facts[f"{side}_high"] = totals[side].low, totals[side].high
+        total = figures[side].total
+        facts |= {f"{side}_low": float(total.low), f"{side}_high": float(total.high)}
     after = rows.given.clone()
     after[drawn] = said
     after[changed] = 1 - after[changed]
@@ -125,26 +125,22 @@ def answers(truth: Tensor, given: Tensor, errs: float, generator: torch.Generato
 
 def correct(
     case: Case, given: Tensor, drawn: Tensor, said: Tensor
-) -> tuple[Tensor, dict[str, Estimate]]:
+) -> tuple[Tensor, dict[str, Figures]]:
     """Return which labels to change, N×K bool, and how many errors each side has as measured."""
     opinion = judged(case)
     audit = weigh(given, opinion.score, opinion.confidence, opinion.posterior, opinion.judged)
+    answered = Settled(drawn.numpy(), said.numpy())
+    figures = measure_pictures(audit, np.arange(len(given)), answered)
     settled = torch.zeros(given.shape, dtype=torch.bool).index_fill_(0, drawn, True)
     changed = torch.zeros(given.shape, dtype=torch.bool)
-    totals = {}
-    for place, side in enumerate(SIDES):
-        value = SIDES[side]
-        part, seen = given == value, given[drawn] == value
-        wrong = (said != given[drawn]) & seen
-        sums = torch.stack([audit.expected[:, place], audit.disagreement[:, place]], 1).numpy()
-        total = from_pictures(wrong.sum(1).numpy(), sums[drawn.numpy()], sums)
-        asked, every = audit.doubt[drawn][seen].numpy(), audit.doubt[part].numpy()
-        calibration = calibrate(asked, wrong[seen].numpy(), side, every, total)
-        rest = part & ~settled
+    for side, value in SIDES.items():
+        rest = (given == value) & ~settled
+        calibration = figures[side].calibration
+        assert calibration is not None
         probability = calibration.probability(audit.doubt[rest].numpy())
-        changed[rest] = torch.from_numpy(surest(probability, total.high - int(wrong.sum())))
-        totals[side] = total
-    return changed, totals
+        left = figures[side].total.high - figures[side].errors
+        changed[rest] = torch.from_numpy(surest(probability, left))
+    return changed, figures
 
 
 def surest(probability: np.ndarray, most: float) -> np.ndarray:
@@ -185,7 +181,7 @@ def table(kept: list[Record]) -> str:
         if not seeds:
             continue
         here, before = [here[seed] for seed in seeds], [base[seed] for seed in seeds]
-        changes = [f"{total(here, f'{side}_changed'):,}, {share(here, side)}" for side in SIDES]
+        changes = [f"{summed(here, f'{side}_changed'):,}, {share(here, side)}" for side in SIDES]
         gaps = [
             over_seeds([r[key] for r in here], [r[key] for r in before])
             for key in ("mAP", "mAP_few")
@@ -200,21 +196,21 @@ def table(kept: list[Record]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def total(lines: list[Record], key: str) -> int:
+def summed(lines: list[Record], key: str) -> int:
     """Sum a count over seeds."""
     return sum(int(line[key]) for line in lines)
 
 
 def share(lines: list[Record], side: str) -> str:
     """Write the share of a side's changes that are right."""
-    changed = total(lines, f"{side}_changed")
-    return f"{100 * total(lines, f'{side}_right') / changed:.1f} %" if changed else "–"
+    changed = summed(lines, f"{side}_changed")
+    return f"{100 * summed(lines, f'{side}_right') / changed:.1f} %" if changed else "–"
 
 
 def verdict(lines: list[Record], lows: list[float]) -> str:
     """Say whether nine in ten changes are right and no score may have fallen by over 0.3."""
-    changed = sum(total(lines, f"{side}_changed") for side in SIDES)
-    right = sum(total(lines, f"{side}_right") for side in SIDES)
+    changed = sum(summed(lines, f"{side}_changed") for side in SIDES)
+    right = sum(summed(lines, f"{side}_right") for side in SIDES)
     if not changed:
         return "nothing changed"
     return "yes" if right >= 0.9 * changed and all(low >= -0.3 for low in lows) else "**no**"
