@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from balancemix.report.figures import style
 
@@ -31,7 +32,7 @@ def differences(
     order = scored[np.argsort(-value[scored], kind="stable")]
     group_of = {k: name for name, members in groups.items() for k in members}
     every = len(order) <= _MOST_NAMES
-    figure, (axes,) = style.figure(3.7 if every else 3.3)
+    figure, (axes,) = style.figure(4.0 if every else 3.6)
     hues = [style.GROUPS.get(group_of.get(int(k), ""), style.GREY) for k in order]
     axes.bar(range(len(order)), value[order], color=hues, width=0.82)
     mean, low, high = interval
@@ -40,32 +41,39 @@ def differences(
     axes.axhline(mean, color=style.INK, lw=1.2, ls="--")
     axes.axhline(0, color=style.INK, lw=0.8)
     axes.set_xlim(-0.7, max(len(order), 1) - 0.3)
-    axes.margins(y=0.15 if every else 0.35)
+    axes.margins(y=0.15)
     axes.set_ylabel("difference of AP, points")
-    axes.set_title(title, pad=18)
-    for place, name in enumerate(name for name in style.GROUPS if len(groups.get(name, ()))):
-        axes.annotate(
-            f"{name}-shot", (0.16 * place, 1.0), xycoords="axes fraction", xytext=(0, 4),
-            textcoords="offset points", color=style.GROUPS[name], fontsize=8.5,
-        )  # fmt: skip
+    axes.set_title(title)
+    known = [name for name in style.GROUPS if len(groups.get(name, ()))]
+    handles = [Patch(color=style.GROUPS[name], label=f"{name}-shot") for name in known]
+    if handles:
+        figure.legend(handles=handles, loc="outside lower center", ncols=3)
     if every:
         names = [classes[k] for k in order]
         axes.set_xticks(range(len(order)), names, rotation=90 if len(order) > 6 else 0)
         axes.tick_params(axis="x", length=0, labelcolor=style.INK)
     else:
-        for place in [*range(_NAMED), *range(len(order) - _NAMED, len(order))]:
-            _name(axes, classes[order[place]], place, float(value[order[place]]), len(order))
+        # Bars of what gained are on the left and above 0, of what lost on the right and below.
+        _list(axes, "gained most", [k for k in order[:_NAMED] if value[k] > 0], value, classes)
+        _list(axes, "lost most", [k for k in order[::-1][:_NAMED] if value[k] < 0], value, classes)
         axes.set_xticks([])
         axes.set_xlabel(f"{len(order)} classes, what gained most first")
     return figure
 
 
-def _name(axes: Axes, name: str, place: int, height: float, count: int) -> None:
-    """Write a class's name upwards over its bar, or downwards under it; neighbours stay apart."""
-    gap = max(count / 30, 1.0)
-    from_end = count - 1 - place
-    x = place * gap if place < from_end else count - 1 - from_end * gap
-    axes.annotate(
-        name, (x, height), xytext=(0, 3 if height >= 0 else -3), textcoords="offset points",
-        rotation=90, ha="center", va="bottom" if height >= 0 else "top", fontsize=8,
+def _list(
+    axes: Axes,
+    title: str,
+    chosen: Sequence[int],
+    value: npt.NDArray[np.float64],
+    classes: Sequence[str],
+) -> None:
+    """Write the names of some classes into the corner that their bars leave free."""
+    if not chosen:
+        return
+    lines = [title, *(f"{classes[k]} {value[k]:+.1f}" for k in chosen)]
+    low = title == "gained most"
+    axes.text(
+        0.02 if low else 0.98, 0.03 if low else 0.97, "\n".join(lines), fontsize=8,
+        transform=axes.transAxes, ha="left" if low else "right", va="bottom" if low else "top",
     )  # fmt: skip
