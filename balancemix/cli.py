@@ -21,8 +21,9 @@ and learn which labels to fix.
 
   balancemix demo                          see it work, in two minutes
   balancemix train photos/ --out runs/a    train on a folder of images with labels.csv
-  balancemix audit runs/a                  list the labels believed wrong, worst first
-  balancemix export runs/a                 write labels.csv with the corrections
+  balancemix audit photos/                 list the labels that look wrong or missing
+  balancemix audit photos/ --sample 50     draw images to look at: how many labels are wrong?
+  balancemix export photos/                write labels.csv with what people decided
   balancemix report runs/a --open          see curves, classes and findings on one page
   balancemix bench quick                   compare methods, seeds and noises in tables"""
 
