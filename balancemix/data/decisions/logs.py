@@ -5,10 +5,9 @@ SQLite notices a damaged page only if its structure breaks; the sums notice ever
 
 from __future__ import annotations
 
-import math
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -56,16 +55,20 @@ class Rows:
 
 def insert(connection: sqlite3.Connection, table: str, rows: Iterable[Sequence[Any]]) -> int:
     """Add rows, each with all columns of the table, and return how many there were."""
-    kinds = [kind for _, kind in columns(table)]
+    kinds = [_KINDS[kind] for _, kind in columns(table)]
     count, total = _sum(connection, table)
     before = count
-    marks = ", ".join("CAST(? AS TEXT)" if kind == "TEXT" else "?" for kind in kinds)
+    marks = ", ".join("CAST(? AS TEXT)" if kind is str else "?" for kind in kinds)
 
     def parameters() -> Iterator[list[Any]]:
         nonlocal count, total
         for row in rows:
             values = tuple(
-                None if value is None else _as(kind, value)
+                None
+                if value is None or value != value  # NaN, which SQLite does not keep
+                else value
+                if type(value) is kind
+                else kind(value)
                 for kind, value in zip(kinds, row, strict=True)
             )
             count, total = count + 1, total + checksum(values)
@@ -147,13 +150,12 @@ def _sum(connection: sqlite3.Connection, table: str) -> tuple[int, int]:
     return count, total
 
 
-_KINDS: dict[str, Callable[[Any], Any]] = {"INTEGER": int, "TEXT": str, "REAL": float}
-
-
-def _as(kind: str, value: Any) -> Any:
-    """Bring a value into the type in which SQLite gives it back."""
-    made = _KINDS[kind](value)
-    return None if isinstance(made, float) and math.isnan(made) else made
+# The types in which SQLite gives values back.
+_KINDS: dict[str, type[int] | type[str] | type[float]] = {
+    "INTEGER": int,
+    "TEXT": str,
+    "REAL": float,
+}
 
 
 def now() -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection
-from typing import Any
 
-from balancemix.data.decisions.logs import SumError, insert, rows_of
+from balancemix.data.decisions.logs import Row, SumError, insert, rows_of
 from balancemix.data.source import check_text
 from balancemix.errors import InputError
 
@@ -20,10 +19,17 @@ class Names:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._known: dict[tuple[str, str], int] = {}
+        self._images: list[Row] = []  # new ones, of which there may be many
 
     def image(self, name: str) -> int:
-        """Number an image."""
-        return self._number("image", name, (None, None, None))
+        """Number an image; `save` writes new ones, before any row that refers to them."""
+        number = self._known.get(("image", name)) or self._find("image", name)
+        if number is None:
+            newest = self._images[-1][0] if self._images else self._newest("image")
+            number = newest + 1
+            self._images.append((number, name, None, None, None))
+        self._known["image", name] = number
+        return number
 
     def class_(self, name: str) -> int:
         """Number a class."""
@@ -42,20 +48,31 @@ class Names:
         """Read all names of a table by their numbers."""
         return dict(rows_of(self._connection, table, "id, name"))
 
-    def _number(self, table: str, name: str, more: tuple[Any, ...] = ()) -> int:
-        key = table, name
-        if key not in self._known:
-            if "\0" in name:
-                raise InputError(f"{table} {name!r} holds a NUL; rename it")
-            column = "classes" if table == "palette" else "name"
-            run = self._connection.execute
-            query = f"SELECT id FROM {table} WHERE {column}=CAST(? AS TEXT)"
-            row = run(query, (encoded(name),)).fetchone()
-            if row is None:
-                row = ((run(f"SELECT max(id) FROM {table}").fetchone()[0] or 0) + 1,)
-                insert(self._connection, table, [(row[0], name, *more)])
-            self._known[key] = row[0]
-        return self._known[key]
+    def save(self) -> None:
+        """Write the new images."""
+        if self._images:
+            insert(self._connection, "image", self._images)
+            self._images = []
+
+    def _number(self, table: str, name: str) -> int:
+        number = self._known.get((table, name)) or self._find(table, name)
+        if number is None:
+            number = self._newest(table) + 1
+            insert(self._connection, table, [(number, name)])
+        self._known[table, name] = number
+        return number
+
+    def _find(self, table: str, name: str) -> int | None:
+        if "\0" in name:
+            raise InputError(f"{table} {name!r} holds a NUL; rename it")
+        column = "classes" if table == "palette" else "name"
+        query = f"SELECT id FROM {table} WHERE {column}=CAST(? AS TEXT)"
+        row = self._connection.execute(query, (encoded(name),)).fetchone()
+        return None if row is None else int(row[0])
+
+    def _newest(self, table: str) -> int:
+        newest = self._connection.execute(f"SELECT max(id) FROM {table}").fetchone()[0]
+        return int(newest or 0)
 
 
 def person(name: str) -> str:

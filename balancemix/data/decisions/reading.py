@@ -169,6 +169,7 @@ class _Reader:
         if self.taken.new or not self.is_same:
             row = (self.reading, self.source, self.path, self.digest, self.at)
             insert(self.connection, "reading", [row])
+        self.ids.save()
         return {row[3] for row in self.decisions.save()} | {row[4] for row in self.wholes.save()}
 
     def _last(self, column: str, value: bytes) -> Any:

@@ -81,6 +81,7 @@ def _add(self: Store, ids: Names, sample: int, units: Iterable[Unit], kind: str)
             raise ValueError(f"the units of sample {sample} are of kind {kind!r}")
         class_ = None if unit.class_ is None else ids.class_(unit.class_)
         rows.append((sample, position, ids.image(unit.image), class_, unit.stratum))
+    ids.save()
     return count + insert(self._connection, "sample_unit", rows)
 
 

@@ -69,6 +69,7 @@ def add_snapshot(
             for start in range(0, len(findings), EVERY):
                 part = findings[start : start + EVERY]
                 rows = [(number, ids.image(f[0]), ids.class_(f[1]), *f[2:]) for f in part]
+                ids.save()
                 insert(self._connection, "finding", rows)
                 bar.advance(len(part))
         return number

@@ -78,6 +78,7 @@ class Store:
             rows, seqs = Rows(self._connection, "decision"), []
             for each in decisions:
                 seqs.append(rows.known(each.client) or rows.add(each.client, row_of(each, ids)))
+            ids.save()
             self._refresh(row[IMAGE] for row in rows.save())
             return seqs
 
@@ -93,6 +94,7 @@ class Store:
                         rows.add(decision.client, row_of(decision, ids))
                     seq = wholes.add(each.client, whole_row_of(each, ids, rows.newest))
                 seqs.append(seq)
+            ids.save()
             rows.save()
             self._refresh(row[WHOLE_IMAGE] for row in wholes.save())
             return seqs
