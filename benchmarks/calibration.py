@@ -166,15 +166,16 @@ def table(kept: list[Record]) -> str:
     """Write a line for each set and side."""
     lines = [
         "| labels | side | errors | listed | ECE | Brier | measured rate | best constant | meets | "
-        "modelled ECE |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "beats best | modelled ECE |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for record in sorted(kept, key=lambda r: ([*SETS].index(r["set"]), SIDES.index(r["side"]))):
         names = ("brier", "constant", "hindsight")
         values = [f"{record[key]:.3f}" for key in names] if record["empty"] < 0.5 else ["–"] * 3
         apart = f"{record['apart']:.3f}" if record["empty"] < 0.5 else "–"
         head = f"| {record['set']} | {record['side']} | {record['errors']:,} "
-        tail = f"{100 * record['meets']:.0f} % | {record['modelled_apart']:.3f} |"
+        shares = f"{100 * record['meets']:.0f} % | {100 * record['beats']:.0f} %"
+        tail = f"{shares} | {record['modelled_apart']:.3f} |"
         lines.append(f"{head}| {record['listed']:,.0f} | {apart} | {' | '.join(values)} | {tail}")
     return "\n".join(lines) + "\n"
 

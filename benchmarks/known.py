@@ -33,6 +33,7 @@ REAL = {
     "birds": ("real-noise/birds.npz", "none"),
 }
 SETS = {**SIMULATED, **REAL}
+OPINION = ("score", "confidence", "posterior")
 SIDES = ("wrong", "missing")
 
 Floats = npt.NDArray[np.float64]
@@ -41,11 +42,12 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Known:
-    """N×K given labels, their truth, and the judge's leave-one-out score and posterior."""
+    """N×K given labels, their truth, and the judge's opinion."""
 
     given: Bools
     truth: Bools
     score: Floats
+    confidence: Floats
     posterior: Floats
 
     def side(self, side: str) -> Bools:
@@ -65,7 +67,8 @@ class Known:
     @cached_property
     def doubt(self) -> Floats:
         """Compute the order in which the audit would show the labels."""
-        arrays = (self.given.astype(np.int8), self.score, self.posterior)
+        opinion = (self.score, self.confidence, self.posterior)
+        arrays = (self.given.astype(np.int8), *(each.astype(np.float32) for each in opinion))
         return doubt(*(torch.from_numpy(array) for array in arrays)).double().numpy()
 
     def errors(self, side: str) -> Floats:
@@ -87,7 +90,8 @@ def load(name: str) -> Known:
         np.savez(kept, **_judged(*SETS[name]))
     with np.load(kept) as stored:
         labels = {key: stored[key].astype(bool) for key in ("given", "truth")}
-        return Known(**labels, **{k: stored[k].astype(np.float64) for k in ("score", "posterior")})
+        opinion = {key: stored[key].astype(np.float64) for key in OPINION}
+        return Known(**labels, **opinion)
 
 
 def _judged(file: str, kind: str) -> dict[str, npt.NDArray[np.generic]]:
@@ -101,6 +105,5 @@ def _judged(file: str, kind: str) -> dict[str, npt.NDArray[np.generic]]:
     return {
         "given": given.numpy(),
         "truth": truth,
-        "score": opinion.score.numpy(),
-        "posterior": opinion.posterior.numpy(),
+        **{key: getattr(opinion, key).numpy() for key in OPINION},
     }

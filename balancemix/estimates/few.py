@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
+from functools import lru_cache
 from math import log1p
 
 from scipy.optimize import brentq
@@ -68,6 +69,7 @@ def unseen_weight(share: float) -> float:
     return -1 / log1p(-share) if share < 1 else 0.0
 
 
+@lru_cache(maxsize=2**16)
 def exact_count(hits: int, drawn: int, size: int) -> Estimate:
     """Estimate how many of `size` units have a property, from `hits` of those drawn at random.
 
