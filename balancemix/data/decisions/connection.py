@@ -63,6 +63,7 @@ def connect(file: Path, *, create: bool, write: bool) -> sqlite3.Connection:
             return _open_to_read(file)
         connection = _opened(file, "rw")
         try:
+            connection = _with_shared_memory(connection, file)
             check_kind(connection, file)
             mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
             if mode != "wal":  # network disks have no memory that processes share
@@ -80,6 +81,21 @@ def connect(file: Path, *, create: bool, write: bool) -> sqlite3.Connection:
             connection.close()
             raise
         return connection
+
+
+def _with_shared_memory(connection: sqlite3.Connection, file: Path) -> sqlite3.Connection:
+    """Take back the write-ahead log of a store that was moved to a disk that does not allow it."""
+    try:
+        connection.execute("PRAGMA application_id")
+        return connection
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CANTOPEN:
+            raise
+    connection.close()
+    connection = _opened(file, "rw")
+    for setting in ("locking_mode=EXCLUSIVE", "journal_mode=DELETE", "locking_mode=NORMAL"):
+        connection.execute(f"PRAGMA {setting}")
+    return connection
 
 
 def _make(file: Path) -> None:

@@ -192,6 +192,19 @@ def test_what_the_store_wrote_adds_nothing_to_it_and_an_edited_row_counts(store,
     assert not any(i == "a.jpg" for i, _, _ in store.verified())  # a sweep removes nothing
 
 
+def test_an_answer_with_a_time_counts_if_it_is_the_newest(store, tmp_path):
+    store.record([Decision("a.jpg", "cat", "absent", "Ana", at="2026-03-02T10:00:00.500000Z")])
+    text = "image,class,verdict,reviewer,time\na.jpg,cat,{},Ana,{}\n"
+    for verdict, time, taken in [
+        ("present", "2026-03-01T10:00:00Z", Taken(older=1)),
+        ("absent", "2026-03-02 10:00:00", Taken(known=1)),  # without its fraction of a second
+        ("present", "2026-03-03T12:00:00+01:00", Taken(new=1)),
+        ("unsure", "2026-03-03T10:59:59Z", Taken(older=1)),
+    ]:
+        assert take(store, put(tmp_path, text.format(verdict, time)), "Ben") == taken
+    assert opinions(store) == {("a.jpg", "cat"): "present"}
+
+
 @settings(max_examples=40, deadline=None)
 @given(ACTIONS)
 def test_what_is_written_is_read_into_the_same_states(actions):

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from balancemix.data.decisions import connection
 from balancemix.data.decisions.answers import Decision, Settled
 from balancemix.data.decisions.samples import Unit
 from balancemix.data.decisions.snapshots import Band, Suspicion
@@ -178,14 +179,32 @@ def test_a_store_that_is_missing_foreign_or_newer_is_refused_in_a_line(tmp_path)
         Store.open(tmp_path)
     file.unlink()
     Store.open(tmp_path, create=True).close()
-    connection = sqlite3.connect(file)
-    connection.execute("PRAGMA user_version=99")
-    connection.close()
+    changed = sqlite3.connect(file)
+    changed.execute("PRAGMA user_version=99")
+    changed.close()
     with pytest.raises(InputError, match=r"written by a newer balancemix .* update balancemix"):
         Store.open(tmp_path)
     file.write_bytes(b"what somebody wrote")
     with pytest.raises(DamagedFile, match="is damaged"):
         Store.open(tmp_path)
+
+
+def test_a_changed_byte_is_refused_or_changes_nothing(tmp_path):
+    with Store.open(tmp_path, create=True) as store:
+        store.record([say("present", image=f"{i}.jpg", client=f"{i}") for i in range(30)])
+        expected = store.states()
+    file = tmp_path / "review.sqlite"
+    whole, refused = file.read_bytes(), list[str]()
+    texts = [whole.index(text) for text in (b"present", b"17.jpg", b"cat", b"Ana")]
+    for at in [*texts, *range(0, len(whole), 997)]:
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        try:
+            with Store.open(tmp_path, write=False) as store:
+                assert store.states() == expected
+        except InputError as error:
+            refused.append(str(error))
+    assert len(refused) >= len(texts)
+    assert all("review.sqlite" in line and "\n" not in line for line in refused)
 
 
 def test_a_store_is_read_where_nothing_can_be_written(tmp_path):
@@ -206,6 +225,24 @@ def test_a_full_disk_saves_nothing_and_says_so(store):
     with pytest.raises(InputError, match="the disk is full, nothing of this was saved"):
         store.record([say("present", image=f"{i}" * 50) for i in range(20_000)])
     assert len(store.verified()) == 1
+
+
+def test_a_disk_without_a_write_ahead_log_will_do(tmp_path, monkeypatch):
+    with Store.open(tmp_path, create=True) as store:
+        store.record([say("present")])
+    opened = connection._opened
+    monkeypatch.setattr(  # such files have no memory that processes share
+        connection, "_opened", lambda file, mode: opened(file, f"{mode}&vfs=unix-dotfile")
+    )
+    with Store.open(tmp_path, write=False) as store:
+        assert len(store.verified()) == 1
+    with (
+        pytest.warns(UserWarning, match="does not allow a write-ahead log"),
+        Store.open(tmp_path) as store,
+    ):
+        store.record([say("present", image="b.jpg")])
+    with Store.open(tmp_path, write=False) as store:
+        assert len(store.verified()) == 2
 
 
 def test_another_process_that_writes_is_waited_for_and_named(tmp_path, monkeypatch):
@@ -294,6 +331,7 @@ KILLED = """
 import sys
 from pathlib import Path
 from typing import Any
+from balancemix.data.decisions import connection
 from balancemix.data.decisions.answers import Decision
 from balancemix.data.decisions.store import Store
 store = Store.open(Path(sys.argv[1]), create=True)
