@@ -20,7 +20,7 @@ BACKBONE = "tf_efficientnet_lite0"
 HIDDEN = 2048  # units of the mlp head
 DROPOUT = 0.0  # of the mlp head
 STORED_VIEWS = 5  # that `embed` makes of each image
-ABOVE = 0.5  # confidence above which a class is predicted; suspicion above which a label is found
+ABOVE = 0.5  # confidence from which a class is predicted; probability from which a label is listed
 
 
 @dataclass(frozen=True)

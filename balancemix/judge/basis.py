@@ -201,7 +201,9 @@ def _standard(features: Tensor) -> tuple[Tensor, Tensor]:
 def _compared(features: Tensor, mean: Tensor, scale: Tensor) -> Basis:
     """Factor the similarities of all pairs of rows."""
     x = (features.to(mean.device).float() - mean) / scale
-    spectrum, vectors = torch.linalg.eigh(squared_exponential(x, x))
+    with progress(f"compare {len(x):,} rows", 1) as show:  # one step, of minutes if there are many
+        spectrum, vectors = torch.linalg.eigh(squared_exponential(x, x))
+        show.advance()
     return Basis(features, mean, scale, x, vectors, spectrum.clamp(min=0), vectors)
 
 
