@@ -17,6 +17,7 @@ from balancemix.errors import InputError, listing
 from balancemix.options import ReadOptions as ReadOptions
 from balancemix.options import View as View
 
+RESTORE = "restore them, or pass --skip-bad to leave them out"
 # The fields of a source that have an entry for each row.
 PER_ROW = (
     "names", "given", "split", "groups", "truth", "verified", "images", "features", "stored",
@@ -139,10 +140,12 @@ def without_missing(source: Source, skip_bad: bool) -> Source:
     return source.subset([i for i, here in enumerate(exists) if here])
 
 
-def leave_out(message: str, bad: Sequence[str], count: int, skip_bad: bool) -> None:
+def leave_out(
+    message: str, bad: Sequence[str], count: int, skip_bad: bool, remedy: str = RESTORE
+) -> None:
     """Refuse `bad` images out of `count`, or warn that they are left out.
 
-    `message` has a `%s` for how many there are.
+    `message` has a `%s` for how many there are, and ends with the `remedy`.
 
     >>> leave_out("photos: %s cannot be read", [], 3, skip_bad=False)
     """
@@ -150,7 +153,7 @@ def leave_out(message: str, bad: Sequence[str], count: int, skip_bad: bool) -> N
         return
     message = f"{message % f'{len(bad)} of {count} images'}: {listing(bad)}"
     if not skip_bad or len(bad) == count:
-        raise InputError(f"{message}; restore them, or pass --skip-bad to leave them out")
+        raise InputError(f"{message}; {remedy}")
     warnings.warn(f"{message}; left out", stacklevel=4)
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from balancemix.data import images
-from balancemix.data.source import ReadOptions, Source, is_object, leave_out, read_text
+from balancemix.data.source import RESTORE, ReadOptions, Source, is_object, leave_out, read_text
 from balancemix.data.splits import check_classes
 from balancemix.data.tables import SHEETS, Sheet, open_sheet
 from balancemix.data.tables.frame import Frame, FrameSheet
@@ -160,7 +160,10 @@ def _with_images(source: Source, origin: Table, skip_bad: bool) -> Source:
         for name, record, problem in zip(source.names, origin.records, problems, strict=True)
         if problem is not None
     ]
-    leave_out(f"{origin.sheet.file}: %s cannot be read", bad, len(source), skip_bad)
+    # A newcomer's first mistake: the images are in another folder.
+    elsewhere = all(problem == "missing" for problem in problems)
+    remedy = "name their folder with --images" if elsewhere else RESTORE
+    leave_out(f"{origin.sheet.file}: %s cannot be read", bad, len(source), skip_bad, remedy)
     source = replace(source, images=paths)
     if bad:
         kept = [i for i, problem in enumerate(problems) if problem is None]

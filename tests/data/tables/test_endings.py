@@ -63,3 +63,11 @@ def test_features_keep_their_pictures(folder, tmp_path, capsys):
     assert main([*call, "--views", "0", "--workers", "0", "--out", str(out)]) == 0
     images = read(out).images
     assert [path.suffix for path in images] == [".jpg", ".PNG", ".tif"]
+
+
+def test_images_in_another_folder_are_asked_for(folder, tmp_path, capsys):
+    (folder / "labels.csv").rename(tmp_path / "x.csv")
+    assert main(["train", str(tmp_path / "x.csv"), "--out", str(tmp_path / "run")]) == 2
+    said = capsys.readouterr().err
+    assert "3 of 3 images cannot be read: 'train_0' (row 2, missing)" in said
+    assert said.endswith("; name their folder with --images\n")
