@@ -97,9 +97,9 @@ def keys() -> Iterator[tuple[str, int, str, float, str, int]]:
             for name in SETS:
                 yield name, seed, "nothing", 0.0, student, 1
                 yield from ((name, seed, way, h, student, 1) for h in HOURS[1:] for way in ways)
-        for name in SETS:
-            for times in TIMES:
-                yield from ((name, seed, way, HOURS[2], "bce", times) for way in SETTLED)
+            if student == "bce":
+                settled = product(SETTLED, SETS, TIMES)
+                yield from ((name, seed, way, HOURS[2], student, t) for way, name, t in settled)
         for student in STUDENTS:
             for name in SETS:
                 yield from ((name, seed, way, HOURS[0], student, 1) for way in ways)
