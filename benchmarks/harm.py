@@ -6,9 +6,10 @@
     python benchmarks/harm.py --table     # write the table of what has ended
 
 A person settles 50 random training images: every label. The probabilities are calibrated on these
-answers, labels are changed that are wrong with a probability over 0.9, never more on a side than
-the upper end of the measured interval, and BCE is trained on the labels before and after, with the
-same seed. `errs` is the share of the answers that are not the truth: see `answers`.
+answers, and what `export --above 0.9` would change is changed: labels that are wrong with a
+probability of 0.9 and more, never more on a side than the upper end of the measured interval. BCE
+is trained on the labels before and after, with the same seed. `errs` is the share of the answers
+that are not the truth: see `answers`.
 
 What has ended is kept in benchmarks/harm.jsonl, a line for each set, seed and person.
 """
@@ -18,25 +19,25 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Mapping
 from itertools import product
 from statistics import mean
 from typing import Any
 
 import numpy as np
 import torch
-from label_sets import HEADINGS, Case, in_ledger, judged, load_case
+from label_sets import HEADINGS, Case, factored, in_ledger, judged, load_case, train_last
 from paired import over_seeds
 from results import ROOT, put
 from torch import Tensor
 
+from balancemix.auditing.export import acceptable
 from balancemix.auditing.measure import Figures, Settled, measure_pictures
-from balancemix.auditing.weigh import weigh
+from balancemix.auditing.measured import Measured
+from balancemix.auditing.weigh import Judged, weigh
 from balancemix.data import Rows
 from balancemix.files import to_json, write_text
-from balancemix.training.fit import fit
-from balancemix.training.models import make_model
+from balancemix.judge import Opinion, judge
 
 KEPT = ROOT / "benchmarks" / "harm.jsonl"
 LITE0 = "COCO, Lite0"
@@ -90,20 +91,19 @@ def measure(name: str, kind: str, seed: int, errs: float | None) -> Record:
     generator = torch.Generator().manual_seed(2000 + seed)
     drawn = torch.randperm(len(rows), generator=generator)[:SAMPLE]
     said = answers(truth[drawn], rows.given[drawn], errs, generator)
-    changed, figures = correct(case, rows.given, drawn, said)
+    after, figures = correct(case, rows.given, drawn, said)
+    by_audit = after != rows.given
+    by_audit[drawn] = False
     for side, value in SIDES.items():
-        part = changed & (rows.given == value)
+        part = by_audit & (rows.given == value)
         facts[f"{side}_changed"] = int(part.sum())
         facts[f"{side}_right"] = int((part & (truth != rows.given)).sum())
         facts[f"{side}_errors"] = int(((truth != rows.given) & (rows.given == value)).sum())
         total = figures[side].total
         facts |= {f"{side}_low": float(total.low), f"{side}_high": float(total.high)}
-    after = rows.given.clone()
-    after[drawn] = said
-    after[changed] = 1 - after[changed]
     facts["settled_changed"] = int((said != rows.given[drawn]).sum())
-    facts |= {"errors_before": int((rows.given != truth).sum())}
-    facts |= {"errors_after": int((after != truth).sum())}
+    facts["errors_before"] = int((rows.given != truth).sum())
+    facts["errors_after"] = int((after != truth).sum())
     return {**facts, **train(case, rows.with_given(after, truth))}
 
 
@@ -125,34 +125,27 @@ def answers(truth: Tensor, given: Tensor, errs: float, generator: torch.Generato
 
 def correct(
     case: Case, given: Tensor, drawn: Tensor, said: Tensor
-) -> tuple[Tensor, dict[str, Figures]]:
-    """Return which labels to change, N×K bool, and how many errors each side has as measured."""
-    opinion = judged(case)
-    audit = weigh(given, opinion.score, opinion.confidence, opinion.posterior, opinion.judged)
-    answered = Settled(drawn.numpy(), said.numpy())
-    figures = measure_pictures(audit, np.arange(len(given)), answered)
-    settled = torch.zeros(given.shape, dtype=torch.bool).index_fill_(0, drawn, True)
-    changed = torch.zeros(given.shape, dtype=torch.bool)
-    for side, value in SIDES.items():
-        rest = (given == value) & ~settled
-        calibration = figures[side].calibration
-        assert calibration is not None
-        probability = calibration.probability(audit.doubt[rest].numpy())
-        left = figures[side].total.high - figures[side].errors
-        changed[rest] = torch.from_numpy(surest(probability, left))
-    return changed, figures
+) -> tuple[Tensor, Mapping[str, Figures]]:
+    """Correct labels as `export --above` does; also returns what was measured of each side.
 
-
-def surest(probability: np.ndarray, most: float) -> np.ndarray:
-    """Mark the labels over `ABOVE`, the surest ones if these are more than `most`.
-
-    >>> surest(np.array([0.95, 0.5, 0.99]), 1.7).tolist()
-    [False, False, True]
+    The labels are judged as they are to measure them, and once more with the answers verified.
     """
-    order = np.argsort(-probability, kind="stable")
-    marked = np.zeros(len(probability), dtype=bool)
-    marked[order[: max(int(most), 0)]] = True
-    return marked & (probability > ABOVE)
+    figures = measure_pictures(
+        audited(given, judged(case)), np.arange(len(given)), Settled(drawn.numpy(), said.numpy())
+    )
+    verified = torch.zeros(given.shape, dtype=torch.bool).index_fill_(0, drawn, True)
+    decided = given.clone()
+    decided[drawn] = said
+    opinion = judge(decided, factored(case[0]), verified=verified)
+    measured = Measured(len(given), "train", figures=figures)
+    findings, _ = acceptable(audited(decided, opinion, verified), ABOVE, measured)
+    return findings.applied(decided), figures
+
+
+def audited(given: Tensor, opinion: Opinion, verified: Tensor | None = None) -> Judged:
+    """Weigh labels as an audit of the training rows does."""
+    parts = (opinion.score, opinion.confidence, opinion.posterior, opinion.judged)
+    return weigh(given, *parts, verified)
 
 
 def train(case: Case, rows: Rows) -> dict[str, float]:
@@ -161,8 +154,7 @@ def train(case: Case, rows: Rows) -> dict[str, float]:
     unchanged = torch.equal(rows.given, experiment.train.given)
     last = in_ledger(case, "bce") if unchanged else None
     if last is None:
-        build = partial(make_model, experiment.plan, rows, pretrained=False)
-        last = fit(build, rows, experiment.test, experiment.plan).metrics["last"]
+        last = train_last(experiment.plan, rows, experiment.test)
     return {"mAP": last["mAP"], "mAP_few": last["mAP_few"]}
 
 

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
+import torch
 from results import FASHION, JUDGE, LEDGER, ROOT
 
+from balancemix.data import Rows
+from balancemix.evaluation.metrics import evaluate
 from balancemix.files import write_arrays
 from balancemix.judge import Opinion, judge
 from balancemix.judge.ridge import Ridge
 from balancemix.plan.plan import Plan
 from balancemix.training.experiment import Experiment, load_experiment
 from balancemix.training.features import features_of
+from balancemix.training.fit import fit, true_groups
+from balancemix.training.models import make_model
+from balancemix.training.predict import predict_logits
 
 SHARED = ROOT.parent / "shared" / "data"
 FILES = {
@@ -96,3 +102,12 @@ def in_ledger(case: Case, method: str) -> dict[str, float] | None:
             last: dict[str, float] = entry["last"]
             return last
     return None
+
+
+def train_last(plan: Plan, rows: Rows, test: Rows) -> dict[str, float]:
+    """Train a plan's method on rows, and score the last epoch, but none before, on test rows."""
+    few = test.subset(torch.arange(2))
+    trained = fit(partial(make_model, plan, rows, pretrained=False), rows, few, plan)
+    truth = test.given if test.truth is None else test.truth
+    logits = predict_logits(trained.model, test.plain)
+    return evaluate(truth, logits, true_groups(rows, plan), classes=test.classes)

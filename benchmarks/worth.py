@@ -27,7 +27,7 @@ import json
 import sys
 import warnings
 from collections.abc import Iterator
-from functools import cache, partial
+from functools import cache
 from itertools import product
 from statistics import mean
 from typing import Any
@@ -36,7 +36,7 @@ import rankings
 import torch
 from checking import SECONDS, Checked, listed, settled, swept
 from folds import cross_validated
-from label_sets import Case, factored, in_ledger, judged, load_case
+from label_sets import Case, factored, in_ledger, judged, load_case, train_last
 from paired import over_seeds
 from results import ROOT, put
 from torch import Tensor
@@ -48,8 +48,6 @@ from balancemix.files import to_json, write_text
 from balancemix.judge import judge
 from balancemix.report.figures import style
 from balancemix.training.experiment import Experiment
-from balancemix.training.fit import fit
-from balancemix.training.models import make_model
 from balancemix.training.solve import solve
 
 KEPT = ROOT / "benchmarks" / "worth.jsonl"
@@ -140,8 +138,7 @@ def train(case: Case, student: str, rows: Rows) -> dict[str, float]:
     if plan.method.needs_opinion:
         opinion = judge(rows.given, factored(case[0]), verified=rows.verified, seed=plan.seed)
         plan = dataclasses.replace(plan, method=plan.method.informed_by(opinion, factored(case[0])))
-    build = partial(make_model, plan, rows, pretrained=False)
-    return fit(build, rows, test, plan).metrics["last"]
+    return train_last(plan, rows, test)
 
 
 @cache
