@@ -39,6 +39,7 @@ SEEDS = (0, 1, 2)
 OURS = "balancemix"
 CONTROLS = {"score": "ridge score", "confidence": "confidence", "posterior": "posterior"}
 HEADS, JUDGE = ("logistic", "bce"), "judge"  # where cleanlab's confidence is from
+DEFAULT = "self_confidence"  # cleanlab's ranker, if none is asked for
 SIDES = ("wrong", "missing")
 SCORES = {"ap": "average precision", "at": "precision at the number of errors"}
 
@@ -164,6 +165,7 @@ def cells(means: Means, score: str) -> str:
             *(f"cleanlab, {source}" for source in sources), "ours")  # fmt: skip
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     ahead: dict[str, list[bool]] = {source: [] for source in sources}
+    plain, default = [], by(DEFAULT, HEADS[0])
     for (name, noise), ranked in means.items():
         for side in SIDES:
             key = f"{side}_{score}"
@@ -176,6 +178,8 @@ def cells(means: Means, score: str) -> str:
             for source, theirs in best.items():
                 if theirs is not None:
                     ahead[source].append(ours > theirs)
+            if default in ranked:
+                plain.append(ours > ranked[default][key])
             numbers = [100 * errors / labels, *others, *best.values()]
             row = [name, HEADINGS[noise], side, f"{errors:,.0f}"]
             row += ["–" if number is None else f"{number:.1f}" for number in numbers]
@@ -184,7 +188,8 @@ def cells(means: Means, score: str) -> str:
             )
             lines.append(f"| {' | '.join(row)} |")
     counts = [f"{sum(each)} of {len(each)} lines ({source})" for source, each in ahead.items()]
-    return "\n".join(lines) + f"\n\nAhead of cleanlab's best in {', '.join(counts)}.\n"
+    text = f"Ahead of cleanlab's best in {', '.join(counts)}; of its default ranker in "
+    return "\n".join(lines) + f"\n\n{text}{sum(plain)} of {len(plain)} (logistic).\n"
 
 
 def best_of(ranked: dict[str, Record], source: str, key: str) -> float | None:
@@ -194,16 +199,17 @@ def best_of(ranked: dict[str, Record], source: str, key: str) -> float | None:
 
 
 def every(means: Means) -> str:
-    """Write the mean average precision of every ranking, planted and real errors apart."""
-    lines = ["Mean average precision of every ranking\n",
+    """Write the mean average precision of every ranking that was made of all sets."""
+    lines = ["Mean average precision of every ranking, of sets with planted and with real errors\n",
              "| ranking | planted, wrong | planted, missing | real, wrong | real, missing |",
              "|---|---|---|---|---|"]  # fmt: skip
     for name in (OURS, *CONTROLS, *(by(each, s) for s in (*HEADS, JUDGE) for each in names())):
+        if not all(name in ranked for ranked in means.values()):
+            continue
         row = [CONTROLS.get(name, name)]
         for real in (False, True):
+            here = [each[name] for place, each in means.items() if (place[0] in REAL) == real]
             for side in SIDES:
-                here = [each[name] for place, each in means.items()
-                        if (place[0] in REAL) == real and name in each]  # fmt: skip
                 scores = [each[f"{side}_ap"] for each in here if f"{side}_ap" in each]
                 row.append(f"{mean(scores):.1f}" if scores else "–")
         lines.append(f"| {' | '.join(row)} |")

@@ -71,7 +71,7 @@ def test_the_table_compares_with_the_best_of_cleanlab(findings):
     (row,) = (text_line for text_line in text.splitlines() if text_line.startswith("| birds"))
     assert row.startswith("| birds | real | wrong | 5 | 10.0 | 40.5 | 40.5 | 40.5 |")
     assert row.endswith(f"| {best:.1f} | {best - 30:.1f} | {best - 20:.1f} | **60.5** |")
-    assert "in 1 of 1 lines (logistic), 1 of 1 lines (bce), 1 of 1 lines (judge)." in text
+    assert "in 1 of 1 lines (logistic), 1 of 1 lines (bce), 1 of 1 lines (judge); of" in text
 
 
 def test_what_was_not_measured_is_left_out(findings):
@@ -79,7 +79,7 @@ def test_what_was_not_measured_is_left_out(findings):
     kept.append(line(findings.by("self_confidence", findings.JUDGE), 0, 41.0))
     text = findings.cells(findings.over_seeds(kept), "ap")
     assert "| – | – | 41.0 | 40.0 |" in text
-    assert "in 0 of 0 lines (logistic), 0 of 0 lines (bce), 0 of 1 lines (judge)." in text
+    assert "in 0 of 0 lines (logistic), 0 of 0 lines (bce), 0 of 1 lines (judge); of" in text
 
 
 def test_a_list_costs_each_image_once():
