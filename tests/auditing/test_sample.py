@@ -115,6 +115,16 @@ def test_labels_are_drawn_in_two_phases_by_rank(data, store):
     assert len(draw_labels(store, population, judged, 300, 0).units) == 300
 
 
+def test_images_that_are_gone_do_not_hold_up_the_second_phase(data, store):
+    path, truth, _ = data
+    judged = judge_data(str(path), UNDECIDED)
+    population = Population.of(read(path, UNDECIDED))
+    first = draw_labels(store, population, judged, 200, 0)
+    answer(store, first.units[1:], truth)
+    gone = replace(population, names=[n for n in population.names if n != first.units[0].image])
+    assert not replace(first, answers=store.answers(1), names=frozenset(gone.names)).open
+
+
 def test_decisions_do_not_move_labels_between_strata(data, store):
     path, truth, _ = data
     population = Population.of(read(path, UNDECIDED))

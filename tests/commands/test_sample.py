@@ -38,7 +38,9 @@ def test_a_sample_is_drawn_extended_and_explained(here, capsys):
     first = sheet(folder)
     assert len(first) == 50
     assert not (folder / "findings.csv").exists()
-    assert main(["audit", "x.npz", "--sample", "70"]) == 0
+    assert main(["audit", "x.npz", "--sample", "70", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["drawn"], facts["answered"], facts["blank"], facts["seed"]) == (70, 0, 70, 0)
     assert sheet(folder)[:50] == first
     assert len(sheet(folder)) == 70
     classes = (folder / "x.npz.balancemix" / "sample.classes.txt").read_text().splitlines()
