@@ -69,7 +69,7 @@ def of_top(data: Known, side: str, count: int) -> list[str]:
             ours.append((estimate, truth))
             plain.append((exact_count(int(wrong.sum()), int(number.sum()), TOP), truth))
     half = np.median([(e.high - e.low) / 2 for e, _ in ours]) if ours else np.nan
-    width = f"{100 * half / TOP:.0f} % of them" if ours else "–"
+    width = f"{100 * half / TOP:.0f} %" if ours else "–"
     return [f"{np.median(seen):.0f}", coverage(ours), width, coverage(plain)]
 
 

@@ -84,19 +84,27 @@ def from_strata(errors: Sequence[npt.ArrayLike], sizes: Sequence[int]) -> Estima
     for number, y in enumerate(answers):
         if not len(y):
             raise InputError(f"stratum {number + 1} of {len(answers)} has no answers")
-    total = variance = weight = 0.0
+    whole, wrong = sum(sizes), sum(float(y.sum()) for y in answers)
+    right = sum(len(y) for y in answers) - wrong
+    found = _from_rare(answers, sizes)
+    if found.value > whole / 2:
+        rest = _from_rare([1 - y for y in answers], sizes)
+        found = Estimate(found.value, whole - rest.high, whole - rest.low, rest.rough)
+    return replace(found.within(wrong, whole - right), rough=min(wrong, right) < ENOUGH)
+
+
+def _from_rare(answers: Sequence[Floats], sizes: Sequence[int]) -> Estimate:
+    """Estimate a total of ones among zeros, if these are the larger part."""
+    total = variance = unseen = certain = 0.0
     for y, size in zip(answers, sizes, strict=True):
         share, rate = len(y) / size, float(y.mean())
         total += size * rate
-        spread = rate * (1 - rate) * len(y) / max(len(y) - 1, 1)
-        variance += size**2 * spread / len(y) * (1 - share)
-        weight = max(weight, unseen_weight(share))
-    wrong = sum(float(y.sum()) for y in answers)
-    right = sum(len(y) for y in answers) - wrong
-    whole = sum(sizes)
-    if total <= whole / 2:
-        found = gamma_ends(total, variance, weight)
-    else:
-        rest = gamma_ends(whole - total, variance, weight)
-        found = Estimate(total, whole - rest.high, whole - rest.low, rest.rough)
-    return replace(found.within(wrong, whole - right), rough=min(wrong, right) < ENOUGH)
+        variance += size**2 * rate * (1 - rate) / max(len(y) - 1, 1) * (1 - share)
+        unseen = max(unseen, unseen_weight(share))
+        if rate == 1:
+            certain = max(certain, unseen_weight(share))
+    found = gamma_ends(total, variance, unseen)
+    if certain > 0:  # where all were ones, a zero may be among those not seen
+        zeros = gamma_ends(sum(sizes) - total, variance, certain)
+        found = replace(found, low=min(found.low, sum(sizes) - zeros.high))
+    return found

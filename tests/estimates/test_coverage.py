@@ -69,6 +69,16 @@ def test_labels_by_rank_hold_the_total(rate):
     assert held(found, wrong.sum()) >= LEAST
 
 
+@pytest.mark.parametrize("rate", [0.9, 0.97])
+def test_labels_hold_the_total_where_the_ranking_is_nearly_perfect(rate):
+    generator, found = np.random.default_rng(3), []
+    hits = [int(600 * rate), *[0] * 9]
+    for _ in range(DRAWS):
+        counts = [generator.hypergeometric(k, 600 - k, 20) for k in hits]
+        found.append(from_strata([np.arange(20) < count for count in counts], [600] * 10))
+    assert held(found, sum(hits)) >= LEAST
+
+
 @pytest.mark.parametrize("exchanged", [False, True])
 @pytest.mark.parametrize("rate", [0.03, 0.1])
 def test_pictures_hold_the_rate_of_missing_labels(rate, exchanged):

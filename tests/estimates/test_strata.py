@@ -83,3 +83,12 @@ def test_no_error_in_any_stratum_is_at_most_as_many_as_in_one():
 def test_a_stratum_without_answers_is_refused():
     with pytest.raises(InputError, match="stratum 2 of 2 has no answers"):
         from_strata([np.ones(3), []], [10, 10])
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_a_stratum_that_shows_only_errors_is_not_certain(mirrored):
+    answers = [np.ones(20), *[np.zeros(20)] * 9]
+    found = from_strata([1 - y for y in answers] if mirrored else answers, [1000] * 10)
+    assert found.value == pytest.approx(9000 if mirrored else 1000)
+    certain = 10_000 - found.high if mirrored else found.low
+    assert certain == pytest.approx(1000 * 0.05 ** (1 / 20), rel=0.05)  # mid-p of the stratum alone
