@@ -17,7 +17,8 @@ positive-negative ratio is negatives over positives (the paper's appendix C).
 
 examples:
   balancemix stats photos/
-  balancemix stats labels.xlsx --label-column tags"""
+  balancemix stats labels.xlsx --sheet 2024 --label-column tags
+  balancemix stats instances.json --images pictures/"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

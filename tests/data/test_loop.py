@@ -142,6 +142,9 @@ def correct(data: str, out: str, *flags: str) -> list[dict[str, str]]:
         lines = [(*place, verdict) for place, verdict in rows.items()]
         csv.writer(file).writerows([("image", "class", "verdict"), *lines])
     assert main(["export", data, *flags, "--out", out]) == 0
+    by_run = Path("by-run").with_suffix(Path(out).suffix)
+    assert main(["export", "run", "--out", str(by_run)]) == 0  # by the other door, the same
+    assert by_run.read_bytes() == Path(out).read_bytes()
     with open(f"{out}.changes.csv", encoding="utf-8", newline="") as file:
         log = list(csv.DictReader(file))
     assert len(log) == len(rows) > 1
