@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from balancemix.auditing.weigh import Factors as Factors
 from balancemix.auditing.weigh import Judged as Judged
 from balancemix.auditing.weigh import judge_features, judge_nothing
 from balancemix.data import read, rows_of
@@ -22,17 +23,24 @@ from balancemix.training.experiment import load_rows, view_of
 from balancemix.training.features import features_of
 
 
-def judge_data(data: str, options: ReadOptions = ReadOptions(), plan: Plan | None = None) -> Judged:
+def judge_data(
+    data: str,
+    options: ReadOptions = ReadOptions(),
+    plan: Plan | None = None,
+    *,
+    factors: Factors | None = None,
+) -> Judged:
     """Judge the labels of a data set, read as `options` say; nothing is trained.
 
     Images are embedded by the backbone of the plan, and their features kept beside the data.
+    `factors` are kept for another judgement of the same rows.
     """
     source, plan = read(data, options), plan or Plan()
     labels = source.given, source.verified, source.truth
-    return _judge(source, labels, replace(plan, data=replace(plan.data, path=data)))
+    return _judge(source, labels, replace(plan, data=replace(plan.data, path=data)), factors)
 
 
-def judge_run(run: Run, *, verified: bool = True) -> Judged:
+def judge_run(run: Run, *, verified: bool = True, factors: Factors | None = None) -> Judged:
     """Judge the labels of a run's data as they are now, by the features of its backbone.
 
     If the run added noise, its training rows have the labels with noise, and their truth. A label
@@ -41,7 +49,7 @@ def judge_run(run: Run, *, verified: bool = True) -> Judged:
     """
     source, labels = labels_of_run(run, verified=verified)
     plan = run.plan  # it may have been trained on another machine
-    return _judge(source, labels, replace(plan, train=replace(plan.train, device="auto")))
+    return _judge(source, labels, replace(plan, train=replace(plan.train, device="auto")), factors)
 
 
 Labels = tuple[Tensor, Tensor | None, Tensor | None]  # given, verified, truth
@@ -93,7 +101,7 @@ def _with_noise_of(source: Source, run: Run) -> Labels:
     return given, verified, truth
 
 
-def _judge(source: Source, labels: Labels, plan: Plan) -> Judged:
+def _judge(source: Source, labels: Labels, plan: Plan, factors: Factors | None) -> Judged:
     given, verified, truth = labels
     facts: dict[str, Any] = {
         "names": source.names,
@@ -106,5 +114,5 @@ def _judge(source: Source, labels: Labels, plan: Plan) -> Judged:
         return judge_nothing(given, verified, **facts)
     features = features_of(rows_of(source, view_of(plan, plan.data.path)), plan)
     device = best_device(plan.train.device)
-    groups = source.group_numbers
-    return judge_features(given, features, verified=verified, groups=groups, device=device, **facts)
+    facts |= {"groups": source.group_numbers, "device": device, "factors": factors}
+    return judge_features(given, features, verified=verified, **facts)

@@ -16,6 +16,7 @@ from balancemix.errors import InputError
 from balancemix.judge.basis import FEWEST, check_features
 from balancemix.judge.noise_model import fit_noise_model
 from balancemix.judge.opinion import is_judged, judge
+from balancemix.judge.ridge import Ridge
 from balancemix.labels.chunks import chunks
 from balancemix.labels.table import as_given, as_verified, check_confidence
 
@@ -55,6 +56,28 @@ class Judged:
         return len(self.given)
 
 
+class Factors:
+    """The factored features of rows: most of a judge's time, and the same whatever the labels."""
+
+    def __init__(self) -> None:
+        self._ridge: Ridge | None = None
+        self._made_of: tuple[Tensor, Tensor | None] | None = None
+
+    def of(self, features: Tensor, groups: Tensor | None, device: torch.device | str) -> Ridge:
+        """Return the factors of these rows, made before or made now."""
+        if self._ridge is None or not self._fits(features, groups):
+            self._ridge = Ridge.of(features, groups=groups, device=device)
+            self._made_of = features, groups
+        return self._ridge
+
+    def _fits(self, features: Tensor, groups: Tensor | None) -> bool:
+        assert self._made_of is not None
+        before, grouped = self._made_of
+        if (groups is None) != (grouped is None) or not torch.equal(before, features):
+            return False
+        return groups is None or grouped is None or torch.equal(grouped, groups)
+
+
 def judge_features(
     given: Tensor,
     features: Tensor,
@@ -62,18 +85,21 @@ def judge_features(
     verified: Tensor | None = None,
     groups: Tensor | None = None,
     device: torch.device | str = "cpu",
+    factors: Factors | None = None,
     **more: Any,
 ) -> Judged:
     """Judge N×K labels by N×D features: each label by the other rows.
 
-    Of fewer than ten rows, no class is judged. `more` are fields of `Judged`.
+    Of fewer than ten rows, no class is judged. `factors` are kept for other labels of the same
+    rows. `more` are fields of `Judged`.
     """
     if len(features) != len(given):
         raise InputError(f"{len(given)} rows of labels, but {len(features)} rows of features")
     if len(given) < FEWEST:
         return judge_nothing(given, verified, **more)
     check_features(features)
-    opinion = judge(given, features, verified=verified, groups=groups, device=device)
+    ridge = (factors or Factors()).of(features, groups, device)
+    opinion = judge(given, ridge, verified=verified)
     beliefs = opinion.score, opinion.confidence, opinion.posterior, opinion.judged
     return weigh(given, *beliefs, verified, features=features, **more)
 

@@ -20,7 +20,7 @@ from balancemix.options import BACKBONE, View
 from balancemix.plan.sections import TrainPlan, help_of
 
 if TYPE_CHECKING:
-    from balancemix.auditing.weigh import Judged
+    from balancemix.auditing.weigh import Factors, Judged
     from balancemix.plan.plan import Plan
     from balancemix.run import Run
 
@@ -87,6 +87,7 @@ def stopped(arguments: argparse.Namespace) -> str:
 def run(arguments: argparse.Namespace) -> None:
     """Judge, write the findings, and say what is in them."""
     from balancemix.auditing.findings import check_above, find
+    from balancemix.auditing.weigh import Factors
     from balancemix.commands.show import show_findings
     from balancemix.commands.verified import say_verified
     from balancemix.files import check_output, to_json
@@ -94,9 +95,11 @@ def run(arguments: argparse.Namespace) -> None:
     check_above(arguments.above)
     run_ = find_run(arguments)
 
+    factors = Factors()
+
     def judge_anew() -> Judged:
         """Judge as if nobody had decided anything."""
-        return judge_arguments(arguments, run_, verified=False)
+        return judge_arguments(arguments, run_, verified=False, factors=factors)
 
     if arguments.sample is not None:
         return sample.draw(arguments, run_, judge_anew)
@@ -111,7 +114,7 @@ def run(arguments: argparse.Namespace) -> None:
     measured = sample.measure(arguments, run_, judge_anew)
     if arguments.passport is not None:
         sample.write_passport(arguments.passport, measured, arguments.data)
-    judged = judge_arguments(arguments, run_)
+    judged = judge_arguments(arguments, run_, factors=factors)
     findings = find(judged, arguments.above, None if measured is None else measured.calibration)
     findings.write(out)
     if run_ is not None:
@@ -154,18 +157,22 @@ def inputs(arguments: argparse.Namespace) -> list[Path]:
 
 
 def judge_arguments(
-    arguments: argparse.Namespace, run_: Run | None, *, verified: bool = True
+    arguments: argparse.Namespace,
+    run_: Run | None,
+    *,
+    verified: bool = True,
+    factors: Factors | None = None,
 ) -> Judged:
     """Judge the run, the data or the arrays; unless `verified`, without what people decided."""
     from balancemix.auditing.judged import judge_data, judge_run
 
     verified = verified and not arguments.no_verified
     if run_ is not None:
-        return judge_run(run_, verified=verified)
+        return judge_run(run_, verified=verified, factors=factors)
     if arguments.data is None:
         return judge_arrays(arguments.labels, arguments.confidence)
     options = replace(read_options(arguments, skip_bad=arguments.skip_bad), verified=verified)
-    return judge_data(arguments.data, options, planned(arguments))
+    return judge_data(arguments.data, options, planned(arguments), factors=factors)
 
 
 def judge_arrays(labels: Path, confidence: Path) -> Judged:

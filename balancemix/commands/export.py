@@ -14,6 +14,7 @@ from balancemix.commands.audit import add_embedding, judge_arguments
 if TYPE_CHECKING:
     from balancemix.auditing.export import Corrected
     from balancemix.auditing.measured import Measured
+    from balancemix.auditing.weigh import Factors
     from balancemix.run import Run
 
 DESCRIPTION = """\
@@ -130,6 +131,7 @@ def corrections(
         write_soft,
     )
     from balancemix.auditing.findings import check_above
+    from balancemix.auditing.weigh import Factors
     from balancemix.data.writing import is_only_read
 
     above, soft = arguments.above, arguments.soft
@@ -143,19 +145,23 @@ def corrections(
         new = is_only_read(Path(arguments.data).expanduser())
         options = read_options(arguments, labels_only=not new, skip_bad=new or arguments.skip_bad)
         return decided(arguments.data, options), None
-    measured = measure(arguments, run_)
+    factors = Factors()
+    measured = measure(arguments, run_, factors)
     flag = f"--above {above:g}" if above is not None else f"--soft {soft}"
     data = arguments.data if run_ is None else run_.plan.data.path
     check_measured(measured, data, flag, force=arguments.force)
-    judged = judge_arguments(arguments, run_)
+    judged = judge_arguments(arguments, run_, factors=factors)
     noise = "none" if run_ is None else run_.plan.noise
     labels = corrected(judged, above, measured, noise)
     return labels, None if soft is None else partial(write_soft, judged, measured, soft, data)
 
 
-def measure(arguments: argparse.Namespace, run_: "Run | None") -> "Measured | None":
+def measure(
+    arguments: argparse.Namespace, run_: "Run | None", factors: "Factors"
+) -> "Measured | None":
     """Measure by the answers in the store beside the data."""
-    return sample.measure(arguments, run_, lambda: judge_arguments(arguments, run_, verified=False))
+    judge = partial(judge_arguments, arguments, run_, verified=False, factors=factors)
+    return sample.measure(arguments, run_, judge)
 
 
 def check_soft(arguments: argparse.Namespace) -> None:
