@@ -187,7 +187,7 @@ def first_steps(data: str) -> list[str]:
 
 def next_steps(found: Overview, data: str) -> list[str]:
     """Say what to do with what is decided."""
-    steps = [f"balancemix audit {data}"] if any(d > a for _, d, a in found.samples) else []
+    steps = [f"balancemix audit {data}"] if any(d == a for _, d, a in found.samples) else []
     if found.verified:
         steps += [f"balancemix train {data}", f"balancemix export {data}"]
     return [f"next: {' · '.join(steps)}"] if steps else []

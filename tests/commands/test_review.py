@@ -93,6 +93,7 @@ def test_a_sample_is_counted(photos, capsys):
     assert main(["review", "photos", "--read", "sample.csv"]) == 0
     out = capsys.readouterr().out
     assert "sample 1: 1 of 2 images answered, 1 left" in out
+    assert "next: balancemix train photos" in out
     assert "2 labels verified by a person" in out
     assert read("photos").given[5].tolist() == [0, 0]
 
