@@ -93,8 +93,12 @@ def _with_shared_memory(connection: sqlite3.Connection, file: Path) -> sqlite3.C
             raise
     connection.close()
     connection = _opened(file, "rw")
-    for setting in ("locking_mode=EXCLUSIVE", "journal_mode=DELETE", "locking_mode=NORMAL"):
-        connection.execute(f"PRAGMA {setting}")
+    try:
+        for setting in ("locking_mode=EXCLUSIVE", "journal_mode=DELETE", "locking_mode=NORMAL"):
+            connection.execute(f"PRAGMA {setting}")
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection
 
 

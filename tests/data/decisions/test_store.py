@@ -174,7 +174,9 @@ def test_a_store_that_is_missing_foreign_or_newer_is_refused_in_a_line(tmp_path)
     with pytest.raises(InputError, match=r"review\.sqlite: not found"):
         Store.open(tmp_path)
     file = tmp_path / "review.sqlite"
-    sqlite3.connect(file).executescript("CREATE TABLE x(y); PRAGMA user_version=1;")
+    other = sqlite3.connect(file)
+    other.executescript("CREATE TABLE x(y); PRAGMA user_version=1;")
+    other.close()
     with pytest.raises(InputError, match="is not a store of balancemix"):
         Store.open(tmp_path)
     file.unlink()
