@@ -226,21 +226,27 @@ def place(cell: tuple[str, str, float, int]) -> tuple[int, int, float, int]:
 
 
 def draw(kept: list[Record]) -> None:
-    """Draw mAP by hours, a panel for each set and student."""
-    columns, shown = list(SETS), [s for s in STUDENTS if any(r["student"] == s for r in kept)]
+    """Draw mAP by hours, a panel for each set and student; a student needs points in all sets."""
+    shown = [
+        student
+        for student in STUDENTS
+        if all(any(len(curve(kept, name, student, w)) > 1 for w in WAYS) for name in SETS)
+    ]
+    if not shown:
+        return
+    hues = (style.GREEN, style.PINK, style.ORANGE, style.GREY, style.BLUE)
     with style.style():
-        figure, axes = style.figure(1.9 * len(shown) + 0.6, len(shown), len(columns))
-        lines = style.colours(WAYS)
-        for panel, (student, name) in zip(axes, product(shown, columns), strict=True):
-            for way in WAYS:
+        figure, axes = style.figure(1.9 * len(shown) + 0.6, len(shown), len(SETS))
+        for panel, (student, name) in zip(axes, product(shown, SETS), strict=True):
+            for way, hue in zip(WAYS, hues, strict=True):
                 points = curve(kept, name, student, way)
-                panel.plot(*zip(*points, strict=True), color=lines[way][0], ls=lines[way][1],
-                           marker="o", ms=2.5, label=way)  # fmt: skip
+                panel.plot(*zip(*points, strict=True), color=hue, marker="o", ms=2.5, label=way)
             panel.set_title(f"{name}, {student}", fontsize=7.5)
+            panel.set_xticks([0, *HOURS[1:]])
             panel.tick_params(labelsize=7)
-        for panel in axes[-len(columns) :]:
+        for panel in axes[-len(SETS) :]:
             panel.set_xlabel("hours of a person", fontsize=7.5)
-        for panel in axes[:: len(columns)]:
+        for panel in axes[:: len(SETS)]:
             panel.set_ylabel("mAP, %", fontsize=7.5)
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper center", ncols=len(WAYS), fontsize=7.5)
