@@ -130,11 +130,11 @@ def judge(
             stages=Stages(folder),
         )
     target = (given > 0).float()
-    penalty, score = _scored(features, given, target)
-    judged = is_judged(given, score)
     doubtful, sure = given, None if verified is None else as_verified(verified, given)
     if sure is not None:
         doubtful = given.masked_fill(sure, -1)
+    penalty, score = _scored(features, given, target, doubtful)
+    judged = is_judged(given, score)
     model = fit_noise_model(doubtful, score)
     confidence, posterior = torch.empty_like(score), torch.empty_like(score)
     for rows in blocks(len(given)):
@@ -147,16 +147,23 @@ def judge(
     return Opinion(score, confidence, posterior, model.rho0, model.rho1, judged, penalty)
 
 
-def _scored(ridge: Ridge, given: Tensor, target: Tensor) -> tuple[Penalty, Tensor]:
-    """Score the given labels, or read the scores that an interrupted judgement stored."""
+def _scored(
+    ridge: Ridge, given: Tensor, target: Tensor, doubtful: Tensor
+) -> tuple[Penalty, Tensor]:
+    """Score the given labels, or read the scores that an interrupted judgement stored.
+
+    The penalty is chosen by the labels that are judged. Verified ones alone would choose a smaller
+    one, at which the others are judged worse than if nothing had been verified.
+    """
     stages, key = Stages(None), b""
     if ridge.stages is not None and ridge.basis.key is not None:
-        stages, key = ridge.stages, fingerprint(ridge.basis.key, given, ridge.groups)
+        stages, key = ridge.stages, fingerprint(ridge.basis.key, given, doubtful, ridge.groups)
     if stored := stages.load("scores", key):
         grid, errors = stored["grid"].tolist(), stored["errors"].tolist()
         return Penalty(float(stored["best"]), grid, errors), stored["score"]
     known = given >= 0
-    penalty = ridge.choose(target, known)
+    counted = doubtful >= 0
+    penalty = ridge.choose(target, known, counted if bool(counted.any()) else None)
     score = ridge.leave_one_out(target, penalty.best, known)
     chosen = {
         name: torch.tensor(value, dtype=torch.float64) for name, value in vars(penalty).items()

@@ -102,25 +102,29 @@ class Ridge:
                 scores[rest[block][:, None], classes] = machine.scores(x).cpu()
         return scores
 
-    def choose(self, target: Tensor, known: Tensor | None = None) -> Penalty:
-        """Choose the penalty with the least leave-one-out error.
+    def choose(
+        self, target: Tensor, known: Tensor | None = None, counted: Tensor | None = None
+    ) -> Penalty:
+        """Choose the penalty with the least leave-one-out error, of all labels or of some.
 
         A class's squared error is divided by the sum of its targets, so that rare classes count.
         The grid grows as long as its edge is the best. With many patterns of known rows, some are
-        enough to choose by.
+        enough to choose by. `counted` are N×K booleans: the labels whose errors count.
         """
         target = self._checked(target, known)
-        cases = [(self, target)]
+        every = torch.ones_like(target) if counted is None else counted.to(target)
+        cases = [(self, target, every)]
         if known is not None and not bool(known.all()):
             some = list(patterns(known))
             some = some[:: -(-len(some) // _PATTERNS)]
-            cases = [(self._only(rows), target[rows][:, classes]) for classes, rows in some]
-        projected = [_projected(part.basis, y, y.mean(0)) for part, y in cases]
+            cases = [
+                (self._only(rows), target[rows][:, classes], every[rows][:, classes])
+                for classes, rows in some
+            ]
+        projected = [_projected(part.basis, y, y.mean(0)) for part, y, _ in cases]
         errors = dict.fromkeys(GRID, 0.0)
         for grid in _growing(errors):
-            each = [
-                _errors(part, y, v, grid) for (part, y), v in zip(cases, projected, strict=True)
-            ]
+            each = [_errors(*case, v, grid) for case, v in zip(cases, projected, strict=True)]
             errors |= zip(grid, map(sum, zip(*each, strict=True)), strict=True)
         grid = sorted(errors)
         best = min(grid, key=errors.__getitem__)
@@ -245,7 +249,9 @@ def _projected(basis: Basis, target: Tensor, mean: Tensor) -> Tensor:
     return (basis.lift / basis.spectrum).T @ processes.all_reduce(total)
 
 
-def _errors(ridge: Ridge, target: Tensor, projected: Tensor, grid: Sequence[float]) -> list[float]:
+def _errors(
+    ridge: Ridge, target: Tensor, counted: Tensor, projected: Tensor, grid: Sequence[float]
+) -> list[float]:
     """Compute the leave-one-out error of each penalty, over some of the rows if there are many."""
     basis, mean, errors = ridge.basis, target.mean(0), [0.0] * len(grid)
     weight = len(target) / target.sum(0).clamp(min=1e-3)
@@ -259,18 +265,19 @@ def _errors(ridge: Ridge, target: Tensor, projected: Tensor, grid: Sequence[floa
     shared = shared[: -(-len(shared) * max(len(chosen), 1) // max(len(singles), 1))]
     count = len(chosen) + sum(map(len, shared))
 
-    def add(scores: Tensor, centred: Tensor, place: int) -> None:
-        off = (scores - centred).square().sum(0)
+    def add(scores: Tensor, centred: Tensor, rows: Tensor, place: int) -> None:
+        off = ((scores - centred).square() * counted[rows]).sum(0)
         errors[place] += float((off * weight).sum()) / count
 
     for block in blocks(len(chosen)):
         vectors, centred = basis.vectors(chosen[block]), target[chosen[block]] - mean
         for place, penalty in enumerate(grid):
-            add(_scores(basis, vectors, projected, centred, penalty), centred, place)
+            scores = _scores(basis, vectors, projected, centred, penalty)
+            add(scores, centred, chosen[block], place)
     for group in shared:
         centred = target[group] - mean
         for place, penalty in enumerate(grid):
-            add(_group_scores(basis, group, projected, centred, penalty), centred, place)
+            add(_group_scores(basis, group, projected, centred, penalty), centred, group, place)
     return errors
 
 

@@ -6,6 +6,7 @@ import torch
 
 from balancemix.errors import InputError
 from balancemix.judge.opinion import Opinion, is_judged, judge
+from balancemix.judge.ridge import Ridge
 
 
 def make(rows=300, classes=3, wrong=0.1, seed=0):
@@ -76,6 +77,17 @@ def test_verified_labels_are_believed():
     verified[:50] = True
     opinion = judge(given, features, verified=verified)
     assert torch.equal(opinion.posterior[:50], given[:50].float())
+
+
+def test_the_penalty_is_chosen_by_the_labels_that_nobody_verified():
+    _, given, features = make()
+    verified = torch.zeros(300, 3, dtype=torch.bool)
+    verified[:50] = True
+    chosen = judge(given, features, verified=verified).penalty
+    assert chosen == Ridge.of(features).choose(given.float(), counted=~verified)
+    assert chosen != judge(given, features).penalty
+    everything = torch.ones_like(verified)
+    assert judge(given, features, verified=everything).penalty == judge(given, features).penalty
 
 
 def test_targets_are_the_mixture():

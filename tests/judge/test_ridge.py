@@ -176,6 +176,18 @@ def test_the_penalty_has_the_least_error_and_the_grid_grows_at_its_edge():
         assert min(Ridge.of(x).choose(smooth).grid) < GRID[0]
 
 
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_penalty_is_chosen_by_the_labels_that_count(grouped):
+    x, y = make(rows=80)
+    counted = torch.rand(y.shape, generator=torch.Generator().manual_seed(1)) < 0.5
+    ridge = Ridge.of(x, groups=torch.arange(80) // 2 if grouped else None)
+    penalty = ridge.choose(y, counted=counted)
+    off = (ridge.leave_one_out(y, penalty.best) - y).square() * counted
+    error = float((off.sum(0) / y.sum(0)).sum())
+    assert min(penalty.errors) == pytest.approx(error, rel=1e-3)
+    assert ridge.choose(y, counted=torch.ones_like(counted)) == ridge.choose(y)
+
+
 def test_the_penalty_of_groups_is_chosen_without_them():
     x, y = make(rows=60)
     twice = torch.arange(120) % 60  # every row has a copy, which alone would call for no penalty

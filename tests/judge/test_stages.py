@@ -75,7 +75,9 @@ def test_a_killed_judgement_goes_on_from_the_finished_stage(tmp_path, monkeypatc
     assert not (tmp_path / "stages").exists()
 
 
-@pytest.mark.parametrize("change", ["features", "labels", "seed", "landmarks", "groups"])
+@pytest.mark.parametrize(
+    "change", ["features", "labels", "verified", "seed", "landmarks", "groups"]
+)
 def test_stages_of_other_data_are_ignored(tmp_path, monkeypatch, long, change):
     x, given = make()
     killed(monkeypatch, LAST, given, x, landmarks=30, folder=tmp_path)
@@ -84,6 +86,8 @@ def test_stages_of_other_data_are_ignored(tmp_path, monkeypatch, long, change):
         x[7, 2] += 0.1
     elif change == "labels":
         given[5, 1] = 1 - given[5, 1]
+    elif change == "verified":
+        settings["verified"] = torch.arange(given.numel()).view(given.shape) % 3 == 0
     elif change == "groups":
         settings["groups"] = torch.arange(len(x)) // 2
     else:
@@ -98,7 +102,7 @@ def test_a_flipped_byte_of_a_stage_is_noticed(tmp_path, monkeypatch, long):
         content = path.read_bytes()
         stages, key = Stages(tmp_path), fingerprint(x, 11, 0)
         if path.stem == "scores":
-            key = fingerprint(key, given, None)
+            key = fingerprint(key, given, given, None)  # all of them doubtful
         assert stages.load(path.stem, key)
         for place in range(0, len(content), 7):
             flipped = bytearray(content)
