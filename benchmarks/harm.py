@@ -32,9 +32,9 @@ from results import ROOT, put
 from torch import Tensor
 
 from balancemix.auditing.export import acceptable
-from balancemix.auditing.measure import Figures, Settled, measure_pictures
+from balancemix.auditing.figures import Figures, Settled, measure_pictures
+from balancemix.auditing.judged import Judged, weigh
 from balancemix.auditing.measured import Measured
-from balancemix.auditing.weigh import Judged, weigh
 from balancemix.data import Rows
 from balancemix.files import to_json, write_text
 from balancemix.judge import Opinion, judge

@@ -27,7 +27,7 @@ from PIL import Image, ImageDraw
 from results import ROOT, put
 from torch import Tensor
 
-from balancemix.auditing.weigh import judge_features
+from balancemix.auditing.judged import judge_features
 from balancemix.data import FeatureRows
 from balancemix.files import write_sheet
 

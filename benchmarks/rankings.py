@@ -13,7 +13,7 @@ import torch
 from sklearn.metrics import average_precision_score
 from torch import Tensor
 
-from balancemix.auditing.weigh import weigh
+from balancemix.auditing.judged import weigh
 from balancemix.judge import Opinion
 
 Ranking = Callable[[Tensor, Tensor], Tensor]  # of given labels and confidence: doubt

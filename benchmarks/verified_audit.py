@@ -16,7 +16,7 @@ from rankings import score
 from results import put
 from torch import Tensor
 
-from balancemix.auditing.weigh import weigh
+from balancemix.auditing.judged import weigh
 from balancemix.data.rows import Rows
 from balancemix.judge import judge
 from balancemix.judge.ridge import Ridge

@@ -42,7 +42,7 @@ from results import ROOT, put
 from torch import Tensor
 from verified import counting
 
-from balancemix.auditing.weigh import weigh
+from balancemix.auditing.judged import weigh
 from balancemix.data import Rows
 from balancemix.files import to_json, write_text
 from balancemix.judge import judge

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from balancemix.auditing.data import judge_run
 from balancemix.auditing.findings import find
-from balancemix.auditing.judged import judge_run
 from balancemix.cli import main
 from balancemix.data import load
 from balancemix.labels.table import Status

@@ -10,7 +10,7 @@ from torch import Tensor
 from balancemix.judge.blocks import blocks
 
 if TYPE_CHECKING:
-    from balancemix.auditing.weigh import Judged
+    from balancemix.auditing.judged import Judged
 
 MOST = 20_000  # rows of which all pairs are compared
 NEAR = 0.1  # of the median distance between nearest neighbours

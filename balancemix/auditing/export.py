@@ -15,12 +15,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from balancemix.auditing.data import labels_of_run
+from balancemix.auditing.figures import Ints
 from balancemix.auditing.findings import PROBLEMS, Findings, find
-from balancemix.auditing.judged import labels_of_run
-from balancemix.auditing.measure import Ints
+from balancemix.auditing.judged import Judged
 from balancemix.auditing.measured import Measured, rows_of
 from balancemix.auditing.probability import SIDES
-from balancemix.auditing.weigh import Judged
 from balancemix.data import ReadOptions, read
 from balancemix.data.decisions import unsure_labels
 from balancemix.data.source import Source

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from balancemix.auditing.judged import Judged, judge_confidence, judge_features
 from balancemix.auditing.probability import SIDES
 from balancemix.auditing.summary import summarise
-from balancemix.auditing.weigh import Judged, judge_confidence, judge_features
 from balancemix.errors import InputError
 from balancemix.files import write_sheet
 from balancemix.labels.table import LabelMatrix, as_given

@@ -1,118 +1,182 @@
-"""judge_data() and judge_run(): judge every label of a data set, the rows to score on too."""
+"""Judged: what an audit believes of all labels, before anything is listed."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from balancemix.auditing.weigh import Factors as Factors
-from balancemix.auditing.weigh import Judged as Judged
-from balancemix.auditing.weigh import judge_features, judge_nothing
-from balancemix.data import read, rows_of
-from balancemix.data.source import ReadOptions, Source
+from balancemix.auditing.probability import modelled
+from balancemix.auditing.ranking import doubt
+from balancemix.data.source import Source
 from balancemix.errors import InputError
-from balancemix.judge.basis import FEWEST
-from balancemix.labels.table import Status
-from balancemix.plan.plan import Plan
-from balancemix.run import Run
-from balancemix.training.devices import best_device
-from balancemix.training.experiment import load_rows, view_of
-from balancemix.training.features import features_of
+from balancemix.judge.basis import FEWEST, check_features
+from balancemix.judge.noise_model import fit_noise_model
+from balancemix.judge.opinion import is_judged, judge
+from balancemix.judge.ridge import Ridge
+from balancemix.labels.chunks import chunks
+from balancemix.labels.table import as_given, as_verified, check_confidence
+
+_EDGE = 1e-4  # from 0 and 1, as models are surer than they can know
 
 
-def judge_data(
-    data: str,
-    options: ReadOptions = ReadOptions(),
-    plan: Plan | None = None,
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """N×K given labels with what is believed of each; rows are in the order of `source`.
+
+    doubt         N×K: by which labels are ranked; −inf for those that are verified
+    probability   N×K: modelled, that a label is wrong; of an unknown one, that it is present
+    expected      N×2: modelled errors of each row, wrong and missing
+    disagreement  N×2: |given − leave-one-out score|, clamped, summed over the row's given and not
+                  given labels
+    judged        K: whether anything is known of the class; if not, its labels stay below 0.5
+    split         of each row; all are "train" where the data names none
+    truth         N×K, −1 where it is not known; only for scoring
+    features      N×D, where they were judged by: near-duplicates are found by them
+    """
+
+    given: Tensor
+    verified: Tensor | None
+    doubt: Tensor
+    probability: Tensor
+    expected: Tensor
+    disagreement: Tensor
+    judged: Tensor
+    names: Sequence[str]
+    classes: Sequence[str]
+    split: Sequence[str]
+    source: Source | None = None
+    truth: Tensor | None = None
+    features: Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+
+class Factors:
+    """The factored features of rows: most of a judge's time, and the same whatever the labels."""
+
+    def __init__(self) -> None:
+        self._ridge: Ridge | None = None
+        self._made_of: tuple[Tensor, Tensor | None] | None = None
+
+    def of(self, features: Tensor, groups: Tensor | None, device: torch.device | str) -> Ridge:
+        """Return the factors of these rows, made before or made now."""
+        if self._ridge is None or not self._fits(features, groups):
+            self._ridge = Ridge.of(features, groups=groups, device=device)
+            self._made_of = features, groups
+        return self._ridge
+
+    def _fits(self, features: Tensor, groups: Tensor | None) -> bool:
+        assert self._made_of is not None
+        before, grouped = self._made_of
+        if (groups is None) != (grouped is None) or not torch.equal(before, features):
+            return False
+        return groups is None or grouped is None or torch.equal(grouped, groups)
+
+
+def judge_features(
+    given: Tensor,
+    features: Tensor,
     *,
+    verified: Tensor | None = None,
+    groups: Tensor | None = None,
+    device: torch.device | str = "cpu",
     factors: Factors | None = None,
+    **more: Any,
 ) -> Judged:
-    """Judge the labels of a data set, read as `options` say; nothing is trained.
+    """Judge N×K labels by N×D features: each label by the other rows.
 
-    Images are embedded by the backbone of the plan, and their features kept beside the data.
-    `factors` are kept for another judgement of the same rows.
+    Of fewer than ten rows, no class is judged. `factors` are kept for other labels of the same
+    rows. `more` are fields of `Judged`.
     """
-    source, plan = read(data, options), plan or Plan()
-    labels = source.given, source.verified, source.truth
-    return _judge(source, labels, replace(plan, data=replace(plan.data, path=data)), factors)
+    if len(features) != len(given):
+        raise InputError(f"{len(given)} rows of labels, but {len(features)} rows of features")
+    if len(given) < FEWEST:
+        return judge_nothing(given, verified, **more)
+    check_features(features)
+    ridge = (factors or Factors()).of(features, groups, device)
+    opinion = judge(given, ridge, verified=verified)
+    beliefs = opinion.score, opinion.confidence, opinion.posterior, opinion.judged
+    return weigh(given, *beliefs, verified, features=features, **more)
 
 
-def judge_run(run: Run, *, verified: bool = True, factors: Factors | None = None) -> Judged:
-    """Judge the labels of a run's data as they are now, by the features of its backbone.
-
-    If the run added noise, its training rows have the labels with noise, and their truth. A label
-    that a person has verified since stays as it was verified; unless `verified` is false, which
-    leaves out what people decided beside the data.
-    """
-    source, labels = labels_of_run(run, verified=verified)
-    plan = run.plan  # it may have been trained on another machine
-    return _judge(source, labels, replace(plan, train=replace(plan.train, device="auto")), factors)
-
-
-Labels = tuple[Tensor, Tensor | None, Tensor | None]  # given, verified, truth
-
-
-def labels_of_run(run: Run, *, verified: bool = True) -> tuple[Source, Labels]:
-    """Read the data of a run, and its labels with the noise that the run added, if any."""
-    plan = run.plan
-    options = replace(plan.data.reading(), verified=verified)
-    source = load_rows(plan, plan.data.path, options=options).source
-    if source is None or source.classes != run.classes:
-        raise InputError(f"{plan.data.path}: its classes are no longer those of the run")
-    if plan.noise != "none":
-        return source, _with_noise_of(source, run)
-    return source, (source.given, source.verified, source.truth)
+def judge_confidence(
+    given: Tensor, confidence: Tensor, *, verified: Tensor | None = None, **more: Any
+) -> Judged:
+    """Judge N×K labels by a model's confidence in presence, best on rows it was not trained on."""
+    check_confidence(given, confidence)
+    score = confidence.detach().cpu().float()
+    sure = _checked(verified, given)
+    logits = score.clamp(_EDGE, 1 - _EDGE).logit()
+    model = fit_noise_model(given if sure is None else given.masked_fill(sure, -1), logits)
+    eta, posterior = torch.empty_like(score), torch.empty_like(score)
+    for rows in chunks(*given.shape):
+        eta[rows] = model.confidence(logits[rows])
+        posterior[rows] = model.posterior(given[rows], eta[rows])
+    return weigh(given, score, eta, posterior, is_judged(given, score), verified, **more)
 
 
-def places(source: Source, names: list[str]) -> Tensor:
-    """Find the rows that a run was trained on among those of its data, by name."""
-    place = {name: i for i, name in enumerate(source.names)}
-    missing = next((name for name in names if name not in place), None)
-    if missing is not None:
-        raise InputError(
-            f"{source.path}: row {missing!r}, which the run was trained on, is not found"
-        )
-    if len(place) == len(source):
-        return torch.tensor([place[name] for name in names], dtype=torch.long)
-    rows = source.rows_in("train")
-    if [source.names[i] for i in rows] != names:
-        raise InputError(f"{source.path}: its rows are not those of the run, and some share a name")
-    return torch.tensor(rows, dtype=torch.long)
+def judge_nothing(given: Tensor, verified: Tensor | None = None, **more: Any) -> Judged:
+    """Say nothing of N×K labels."""
+    blank = torch.zeros(given.shape)
+    none = torch.zeros(given.shape[1], dtype=torch.bool)
+    return weigh(given, blank, blank, blank, none, verified, **more)
 
 
-def _with_noise_of(source: Source, run: Run) -> Labels:
-    """Give the training rows of a source the labels, with noise, that a run was trained on."""
-    rows, table = places(source, run.names), run.table
-    given, decided = source.given.clone(), source.verified
-    given[rows] = table.given.to(given.dtype)
-    truth = torch.full_like(given, -1)
-    if source.truth is not None:
-        truth.copy_(source.truth)
-    if run.truth is not None:
-        truth[rows] = run.truth.to(truth.dtype)
-    verified = torch.zeros(given.shape, dtype=torch.bool)
-    verified[rows] = table.status == Status.VERIFIED
-    if decided is not None:
-        given = torch.where(decided, source.given, given)
-        verified |= decided
-    return given, verified, truth
+def weigh(
+    given: Tensor,
+    score: Tensor,
+    confidence: Tensor,
+    posterior: Tensor,
+    judged: Tensor,
+    verified: Tensor | None = None,
+    names: Sequence[str] | None = None,
+    classes: Sequence[str] | None = None,
+    split: Sequence[str] | None = None,
+    source: Source | None = None,
+    truth: Tensor | None = None,
+    features: Tensor | None = None,
+) -> Judged:
+    """Rank labels by what a judge says of them (see `Opinion`), and sum up by rows."""
+    sure = _checked(verified, given)
+    rank = doubt(given, score, confidence, posterior, sure)
+    rank, probability = modelled(given, rank, posterior, judged)
+    expected, disagreement = torch.zeros(2, len(given), 2)
+    for rows in chunks(*given.shape):
+        off = (given[rows] - score[rows].float().clamp(0, 1)).abs()
+        for side, value in enumerate((1, 0)):
+            is_side = given[rows] == value
+            expected[rows, side] = (probability[rows] * is_side).sum(1)
+            disagreement[rows, side] = (off * is_side).sum(1)
+    return Judged(
+        given=given,
+        verified=sure,
+        doubt=rank,
+        probability=probability,
+        expected=expected,
+        disagreement=disagreement,
+        judged=judged,
+        names=_named(names, len(given), "names"),
+        classes=_named(classes, given.shape[1], "classes"),
+        split=["train"] * len(given) if split is None else split,
+        source=source,
+        truth=truth,
+        features=features,
+    )
 
 
-def _judge(source: Source, labels: Labels, plan: Plan, factors: Factors | None) -> Judged:
-    given, verified, truth = labels
-    facts: dict[str, Any] = {
-        "names": source.names,
-        "classes": source.classes,
-        "split": source.split,
-        "source": source,
-        "truth": truth,
-    }
-    if len(source) < FEWEST:
-        return judge_nothing(given, verified, **facts)
-    features = features_of(rows_of(source, view_of(plan, plan.data.path)), plan)
-    device = best_device(plan.train.device)
-    facts |= {"groups": source.group_numbers, "device": device, "factors": factors}
-    return judge_features(given, features, verified=verified, **facts)
+def _checked(verified: Tensor | None, given: Tensor) -> Tensor | None:
+    """Read what is verified; an unknown label never is."""
+    return None if verified is None else as_verified(verified, given) & (as_given(given) >= 0)
+
+
+def _named(names: Sequence[str] | None, count: int, what: str) -> Sequence[str]:
+    if names is None:
+        return [str(number) for number in range(count)]
+    if len(names) != count:
+        raise ValueError(f"{what}: give {count}, not {len(names)}")
+    return names

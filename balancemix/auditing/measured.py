@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from balancemix.auditing.measure import Figures, Ints, Settled, measure_labels, measure_pictures
+from balancemix.auditing.figures import Figures, Ints, Settled, measure_labels, measure_pictures
+from balancemix.auditing.judged import Judged
 from balancemix.auditing.sample import LABELS, PICTURES, Kind, place_of
-from balancemix.auditing.weigh import Judged
 from balancemix.data.decisions.samples import Answered, Sample
 from balancemix.data.decisions.store import Store
 from balancemix.estimates import Calibration

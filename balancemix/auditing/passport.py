@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from balancemix.auditing.measure import Ends
+from balancemix.auditing.figures import Ends
 from balancemix.auditing.measured import Measured, Progress
 from balancemix.auditing.wording import count_of, percent, sentences
 from balancemix.errors import InputError, printable

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from balancemix.auditing.weigh import Judged
+from balancemix.auditing.judged import Judged
 from balancemix.data.decisions.samples import Answered, Sample, Unit
 from balancemix.data.decisions.store import Store
 from balancemix.data.source import Source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from balancemix.auditing.measure import Ends, Figures
+from balancemix.auditing.figures import Ends, Figures
 from balancemix.auditing.measured import Measured, Progress
 from balancemix.auditing.sample import LABELS, PICTURES
 from balancemix.errors import listing

@@ -20,7 +20,7 @@ from balancemix.options import BACKBONE, View
 from balancemix.plan.sections import TrainPlan, help_of
 
 if TYPE_CHECKING:
-    from balancemix.auditing.weigh import Factors, Judged
+    from balancemix.auditing.judged import Factors, Judged
     from balancemix.plan.plan import Plan
     from balancemix.run import Run
 
@@ -87,7 +87,7 @@ def stopped(arguments: argparse.Namespace) -> str:
 def run(arguments: argparse.Namespace) -> None:
     """Judge, write the findings, and say what is in them."""
     from balancemix.auditing.findings import check_above, find
-    from balancemix.auditing.weigh import Factors
+    from balancemix.auditing.judged import Factors
     from balancemix.commands.show import show_findings
     from balancemix.commands.verified import say_verified
     from balancemix.files import check_output, to_json
@@ -164,7 +164,7 @@ def judge_arguments(
     factors: Factors | None = None,
 ) -> Judged:
     """Judge the run, the data or the arrays; unless `verified`, without what people decided."""
-    from balancemix.auditing.judged import judge_data, judge_run
+    from balancemix.auditing.data import judge_data, judge_run
 
     verified = verified and not arguments.no_verified
     if run_ is not None:
@@ -177,7 +177,7 @@ def judge_arguments(
 
 def judge_arrays(labels: Path, confidence: Path) -> Judged:
     """Judge the labels of an .npy file by the confidence in another one."""
-    from balancemix.auditing.weigh import judge_confidence
+    from balancemix.auditing.judged import judge_confidence
     from balancemix.data.arrays import read_array
     from balancemix.errors import InputError
     from balancemix.labels.table import as_given

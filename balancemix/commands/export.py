@@ -13,8 +13,8 @@ from balancemix.commands.audit import add_embedding, judge_arguments
 
 if TYPE_CHECKING:
     from balancemix.auditing.export import Corrected
+    from balancemix.auditing.judged import Factors
     from balancemix.auditing.measured import Measured
-    from balancemix.auditing.weigh import Factors
     from balancemix.run import Run
 
 DESCRIPTION = """\
@@ -131,7 +131,7 @@ def corrections(
         write_soft,
     )
     from balancemix.auditing.findings import check_above
-    from balancemix.auditing.weigh import Factors
+    from balancemix.auditing.judged import Factors
     from balancemix.data.writing import is_only_read
 
     above, soft = arguments.above, arguments.soft

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from balancemix.commands.arguments import read_options
 
 if TYPE_CHECKING:
+    from balancemix.auditing.judged import Judged
     from balancemix.auditing.measured import Measured
     from balancemix.auditing.sample import Drawn, Population, Request
-    from balancemix.auditing.weigh import Judged
     from balancemix.data.source import Source
     from balancemix.run import Run
 

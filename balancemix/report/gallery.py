@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from PIL.Image import Image
 
 from balancemix.auditing.findings import Findings
-from balancemix.auditing.weigh import Judged
+from balancemix.auditing.judged import Judged
 from balancemix.data.rows import Rows
 from balancemix.evaluation.scoring import headline
 from balancemix.report.figures.curves import learning

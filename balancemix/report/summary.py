@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from balancemix.auditing.data import judge_run
 from balancemix.auditing.findings import Findings, find
-from balancemix.auditing.judged import judge_run
-from balancemix.auditing.weigh import judge_confidence
+from balancemix.auditing.judged import judge_confidence
 from balancemix.errors import InputError
 from balancemix.evaluation.metrics import average_precision
 from balancemix.labels.classes import class_counts, class_groups

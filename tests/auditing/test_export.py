@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from balancemix.auditing.data import judge_data
 from balancemix.auditing.export import acceptable, check_measured, check_sure, corrected, write_soft
 from balancemix.auditing.findings import find
-from balancemix.auditing.judged import judge_data
 from balancemix.auditing.measured import Measured
 from balancemix.auditing.sample import Population, draw_images, draw_labels
 from balancemix.data import ReadOptions, read

@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from balancemix.auditing.findings import HEADER, audit, find
-from balancemix.auditing.weigh import judge_confidence, weigh
+from balancemix.auditing.judged import judge_confidence, weigh
 from balancemix.errors import InputError
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from balancemix.auditing.data import judge_data
 from balancemix.auditing.findings import find
-from balancemix.auditing.judged import judge_data
 from balancemix.auditing.measured import Measured
 from balancemix.auditing.passport import passport
 from balancemix.auditing.sample import Population, draw_images, draw_labels

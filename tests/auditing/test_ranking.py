@@ -7,9 +7,9 @@ from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from balancemix.auditing.judged import weigh
 from balancemix.auditing.probability import _TIES, NOT_JUDGED, SIDES, modelled
 from balancemix.auditing.ranking import EDGE, RANK, SURE, doubt
-from balancemix.auditing.weigh import weigh
 
 
 def some(seed: int, rows: int = 60, classes: int = 3):

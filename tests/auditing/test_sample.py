@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from balancemix.auditing.judged import judge_data
+from balancemix.auditing.data import judge_data
 from balancemix.auditing.sample import Population, Request, draw_images, draw_labels, drawing_order
 from balancemix.auditing.sheet import classes_file, read_answers, write_sheet_of
 from balancemix.data import ReadOptions, read

@@ -5,8 +5,8 @@ import torch
 from balancemix.auditing import duplicates
 from balancemix.auditing.duplicates import contradicting_pairs, nearest
 from balancemix.auditing.findings import find
+from balancemix.auditing.judged import weigh
 from balancemix.auditing.summary import MODELLED, TOO_LITTLE
-from balancemix.auditing.weigh import weigh
 
 ABLE = torch.tensor([True, True, True])
 

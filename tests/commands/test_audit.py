@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
+from balancemix.auditing.data import judge_data, judge_run
 from balancemix.auditing.findings import audit, find
-from balancemix.auditing.judged import judge_data, judge_run
-from balancemix.auditing.weigh import weigh
+from balancemix.auditing.judged import weigh
 from balancemix.cli import main
 from balancemix.data import load
 from balancemix.run import Run
@@ -155,7 +155,7 @@ def test_arrays_of_any_model_are_audited(tmp_path, monkeypatch, capsys):
 
 
 def test_mistakes_are_refused_before_anything_is_judged(noisy, capsys, monkeypatch):
-    monkeypatch.setattr("balancemix.auditing.judged.judge_data", None)
+    monkeypatch.setattr("balancemix.auditing.data.judge_data", None)
     assert "above must be between 0 and 1" in refused(capsys, noisy, "--above", "2")
     assert "noisy.npz: is part of what this command reads" in refused(
         capsys, noisy, "--out", noisy, "--force"

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from balancemix.auditing.findings import find
-from balancemix.auditing.weigh import judge_confidence
+from balancemix.auditing.judged import judge_confidence
 from balancemix.cli import main
 from balancemix.report.summary import Summary
 from balancemix.run import Run

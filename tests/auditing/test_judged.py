@@ -2,7 +2,7 @@
 
 import torch
 
-from balancemix.auditing.weigh import Factors, judge_features
+from balancemix.auditing.judged import Factors, judge_features
 from balancemix.judge.ridge import Ridge
 
 

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from balancemix.auditing.judged import Judged
 from balancemix.auditing.probability import SIDES
-from balancemix.auditing.weigh import Judged
 from balancemix.estimates import (
     Calibration,
     Estimate,
