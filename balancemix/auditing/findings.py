@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,19 +20,15 @@ from balancemix.files import write_sheet
 from balancemix.labels.table import LabelMatrix, as_given
 from balancemix.options import ABOVE
 
+if TYPE_CHECKING:  # SciPy takes its time
+    from balancemix.estimates import Calibration
+
 HEADER = (
     "image", "class", "problem", "given", "suggested", "probability", "rank", "basis", "split",
     "verdict",
 )  # fmt: skip
 PROBLEMS = {value: problem for problem, value in SIDES.items()}
 _CHUNK = 10_000  # findings that are Python objects at a time
-
-
-class Calibrated(Protocol):
-    """Turns doubt into a probability that was measured; it never falls."""
-
-    def probability(self, doubt: Any) -> Any:
-        """Compute the probability of each doubt."""
 
 
 class Finding(NamedTuple):
@@ -213,7 +209,7 @@ class Findings:
 
 
 def find(
-    judged: Judged, above: float = ABOVE, calibration: Mapping[str, Calibrated] | None = None
+    judged: Judged, above: float = ABOVE, calibration: Mapping[str, Calibration] | None = None
 ) -> Findings:
     """List the labels with a probability of at least `above`, from 0 to 1; 0 lists every label.
 
@@ -236,7 +232,7 @@ def check_above(above: float) -> None:
 
 
 def _listed(
-    judged: Judged, problem: str, above: float, measured: Calibrated | None
+    judged: Judged, problem: str, above: float, measured: Calibration | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Rank the labels of one problem: row, column, probability and rank of each."""
     listed = judged.given == SIDES[problem]
@@ -247,11 +243,7 @@ def _listed(
     if measured is None:
         probability = judged.probability[row, column]
     else:
-        finite = doubt.isfinite()
-        probability = torch.zeros_like(doubt)
-        probability[finite] = torch.as_tensor(
-            measured.probability(doubt[finite].numpy()), dtype=torch.float32
-        )
+        probability = torch.from_numpy(measured.probability(doubt.numpy())).float()
         kept = probability >= above
         row, column, doubt, probability = row[kept], column[kept], doubt[kept], probability[kept]
     order = doubt.argsort(descending=True, stable=True)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from balancemix.auditing.findings import HEADER, audit, find
 from balancemix.auditing.judged import judge_confidence, weigh
 from balancemix.errors import InputError
+from balancemix.estimates import Calibration
 
 
 def planted(rows: int = 400, classes: int = 4):
@@ -246,18 +247,16 @@ def test_a_notebook_shows_a_table_of_plain_text():
     assert "1 wrong, 1 missing, 1 unknown, of 4 labels" in shown
 
 
-class Halved:
-    def probability(self, doubt):
-        return 0.5 / (1 + np.exp(-doubt))
+HALVED = Calibration(intercept=0.0, slope=1.0, floor=0.0, ceiling=0.5)
 
 
 def test_measured_probabilities_replace_the_modelled_ones_of_their_side():
     judged = judged_by_hand()
-    findings = find(judged, 0.1, {"wrong": Halved()})
+    findings = find(judged, 0.1, {"wrong": HALVED})
     assert findings.measured == {"wrong"}
     assert [line[7] for line in findings.lines()] == ["measured", "modelled", "modelled"]
     assert float(findings.probability[0]) == pytest.approx(0.4, abs=0.001)
-    assert not len(find(judged, 0.45, {"wrong": Halved()}).of("wrong"))
+    assert not len(find(judged, 0.45, {"wrong": HALVED}).of("wrong"))
 
 
 @settings(deadline=None, max_examples=25)
