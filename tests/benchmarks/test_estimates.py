@@ -1,6 +1,5 @@
 """What docs/estimates.md says of coverage holds, and can be measured again."""
 
-import importlib
 import json
 
 import pytest
@@ -13,11 +12,6 @@ def name(request):
     return request.param
 
 
-def load(name, monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    return importlib.import_module(name)
-
-
 def stored(name):
     text = (ROOT / "benchmarks" / f"{name}.jsonl").read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
@@ -27,8 +21,8 @@ def totals():
     return [record for record in stored("estimates") if record["what"] in ("wrong", "missing")]
 
 
-def test_every_cell_was_measured(monkeypatch):
-    script = load("estimates", monkeypatch)
+def test_every_cell_was_measured(load):
+    script = load("estimates")
     done = {tuple(record[key] for key in script.KEY) for record in stored("estimates")}
     assert done == {*script.cells(ppi=False), *script.cells(ppi=True)}
 
@@ -56,8 +50,8 @@ def test_without_errors_the_upper_end_is_small():
         assert record["most"] <= 3.7 * sizes[record["sample"]] / count
 
 
-def test_the_tables_are_those_of_the_records(monkeypatch, name):
-    script = load(name, monkeypatch)
+def test_the_tables_are_those_of_the_records(load, name):
+    script = load(name)
     text = (ROOT / "docs" / "estimates.md").read_text(encoding="utf-8")
     assert script.table(stored(name)) in text
     assert name != "estimates" or script.ppi_table(stored(name)) in text
@@ -72,9 +66,9 @@ def test_probabilities_are_calibrated_after_fifty_pictures():
 
 @pytest.mark.slow
 @pytest.mark.shared
-def test_the_cells_can_be_measured_again(monkeypatch):
+def test_the_cells_can_be_measured_again(load):
     """All 2,000 draws of every cell, and half an hour: the numbers are those of the document."""
-    script = load("estimates", monkeypatch)
+    script = load("estimates")
     for record in stored("estimates"):
         if not record["what"].startswith("ppi"):
             again = script.measure(*(record[key] for key in script.KEY))

@@ -1,25 +1,20 @@
 """Comparison of findings: how rankings are scored, and what a person looks at in some time."""
 
-import importlib
-
 import pytest
 import torch
 from sklearn.metrics import average_precision_score
 
 from benchmarks.checking import listed, settled, swept
-from tests.conftest import ROOT
 
 
 @pytest.fixture
-def rankings(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    return importlib.import_module("rankings")
+def rankings(load):
+    return load("rankings")
 
 
 @pytest.fixture
-def findings(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    return importlib.import_module("findings")
+def findings(load):
+    return load("findings")
 
 
 def test_both_lists_are_scored_apart_and_unknown_truth_is_left_out(rankings):

@@ -1,29 +1,22 @@
 """What correcting does, and what checking is worth: the pure parts of both benchmarks."""
 
-import importlib
-
 import pytest
 import torch
 
-from tests.conftest import ROOT
+
+@pytest.fixture
+def harm(load):
+    return load("harm")
 
 
 @pytest.fixture
-def harm(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    return importlib.import_module("harm")
+def worth(load):
+    return load("worth")
 
 
 @pytest.fixture
-def worth(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    return importlib.import_module("worth")
-
-
-@pytest.fixture
-def folds(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    return importlib.import_module("folds")
+def folds(load):
+    return load("folds")
 
 
 def test_a_person_errs_as_often_as_asked(harm):

@@ -1,7 +1,5 @@
 """Findings that were looked at: which labels are shown, and how verdicts are counted."""
 
-import importlib
-
 import pytest
 import torch
 
@@ -9,9 +7,8 @@ from tests.conftest import ROOT
 
 
 @pytest.fixture
-def looked(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    return importlib.import_module("looked")
+def looked(load):
+    return load("looked")
 
 
 def test_the_first_labels_of_one_side_are_shown(looked, monkeypatch):
