@@ -20,6 +20,7 @@ from typing import Any
 from tests.conftest import ROOT
 
 PATIENCE = 60.0  # seconds until something counts as stuck, on a busy machine
+PR_SET_PDEATHSIG = 1  # Linux
 ADDRESS = re.compile(r"(http://127\.0\.0\.1:\d+)/#k=[\w-]+")
 # Every decision with its names.
 DECISIONS = """SELECT seq, client, reviewer.name AS reviewer, image.name AS image,
@@ -39,14 +40,14 @@ class Forge:
             cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
 
-    def start(self, arguments: list[str], log: Path, largest: int | None = None) -> int:
+    def start(self, arguments: list[str], log: Path, full: bool = False) -> int:
         """Run `balancemix ARGUMENTS` in a process; returns its number.
 
-        `largest` is the size in bytes at which its files end, as on a full disk.
+        `full` lets the store not grow by another page, as on a full disk.
         """
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        order = {"arguments": arguments, "log": str(log), "largest": largest}
+        order = {"arguments": arguments, "log": str(log), "full": full}
         self.process.stdin.write(json.dumps(order) + "\n")
         self.process.stdin.flush()
         return int(self.process.stdout.readline())
@@ -62,7 +63,7 @@ class Served:
     def __init__(self, forge: Forge, data: Path, folder: Path, *options: str) -> None:
         self.data, self.file = data, folder / "review.sqlite"
         self.options, self.log = list(options), folder.parent / "server.log"
-        self.largest: int | None = None
+        self.full = False
         self._forge, self._process = forge, 0
         self.url, self.address = "", ""
 
@@ -70,7 +71,7 @@ class Served:
         """Start the server, and wait until it listens."""
         self.log.write_text("")
         command = ["review", str(self.data), *self.options]
-        self._process = self._forge.start(command, self.log, self.largest)
+        self._process = self._forge.start(command, self.log, self.full)
         end = time.monotonic() + PATIENCE
         while (found := ADDRESS.search(self.log.read_text())) is None:
             if not self.alive() or time.monotonic() > end:
@@ -145,13 +146,26 @@ def wait_decisions(page: Any, served: Served, count: int) -> list[dict[str, Any]
     return rows
 
 
+def fill_disk() -> None:
+    """Let SQLite run out of pages, with the error of a disk that is full."""
+    from balancemix.data.decisions import store
+
+    connect = store.connect
+
+    def limited(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection = connect(*arguments, **options)
+        connection.execute("PRAGMA max_page_count=1")  # that is, as many as there are
+        return connection
+
+    store.connect = limited
+
+
 def main() -> None:
     """Import what serves, and fork it for each line of standard input."""
-    import resource
+    import ctypes
 
     import balancemix.commands.review
-    import balancemix.data
-    import balancemix.data.decisions.store  # noqa: F401
+    import balancemix.data  # noqa: F401
     from balancemix.cli import main as command
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the dead are buried at once
@@ -161,16 +175,15 @@ def main() -> None:
         if child:
             print(child, flush=True)  # noqa: T201
             continue
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # not to outlive the tests
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         nothing = os.open(os.devnull, os.O_RDONLY)
         for here, there in ((nothing, 0), (log, 1), (log, 2)):
             os.dup2(here, there)
-        if order["largest"] is not None:
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-            resource.setrlimit(resource.RLIMIT_FSIZE, (order["largest"], hard))
+        if order["full"]:
+            fill_disk()
         code = 1
         try:
             code = command(order["arguments"])

@@ -1,0 +1,31 @@
+"""What a page asks in Focus, and answers by somebody who knows the pictures."""
+
+from playwright.sync_api import Page
+
+from tests.browser.drawn import Drawn
+from tests.browser.serving import Served, wait_until
+
+
+def asked(page: Page) -> tuple[str, str]:
+    """Read which picture and class the page asks about, once the picture can be seen."""
+    picture = page.locator("main:not(.gated) .frame img")
+    picture.wait_for()
+    return picture.get_attribute("alt"), page.locator("main h1 bdi").inner_text()
+
+
+def answer_truly(
+    page: Page, review: Served, drawn: Drawn, count: int
+) -> dict[tuple[str, str], bool]:
+    """Answer questions as somebody who sees what is there; returns the answers."""
+    answers: dict[tuple[str, str], bool] = {}
+    start = len(review.decisions())
+    for i in range(count):
+        image, class_ = asked(page)
+        there = drawn.is_there(image, class_)
+        page.keyboard.press("y" if there else "n")
+        wait_until(page, lambda i=i: len(review.decisions()) == start + i + 1, "the answer's row")
+        row = review.decisions()[-1]
+        assert (row["image"], row["class"]) == (image, class_)
+        assert row["verdict"] == ("present" if there else "absent")
+        answers[image, class_] = there
+    return answers
