@@ -3,7 +3,7 @@
 from playwright.sync_api import Page
 
 from tests.browser.drawn import Drawn
-from tests.browser.serving import Served, wait_until
+from tests.browser.serving import Served, wait_decisions
 
 
 def asked(page: Page) -> tuple[str, str]:
@@ -18,13 +18,11 @@ def answer_truly(
 ) -> dict[tuple[str, str], bool]:
     """Answer questions as somebody who sees what is there; returns the answers."""
     answers: dict[tuple[str, str], bool] = {}
-    start = len(review.decisions())
-    for i in range(count):
+    for count_ in range(len(review.decisions()) + 1, len(review.decisions()) + count + 1):
         image, class_ = asked(page)
         there = drawn.is_there(image, class_)
         page.keyboard.press("y" if there else "n")
-        wait_until(page, lambda i=i: len(review.decisions()) == start + i + 1, "the answer's row")
-        row = review.decisions()[-1]
+        row = wait_decisions(page, review, count_)[-1]
         assert (row["image"], row["class"]) == (image, class_)
         assert row["verdict"] == ("present" if there else "absent")
         answers[image, class_] = there

@@ -140,7 +140,7 @@ def wait_until(page: Any, holds: Callable[[], Any], what: str = "") -> Any:
 def wait_decisions(page: Any, served: Served, count: int) -> list[dict[str, Any]]:
     """Wait until there are that many decisions; fails if there are more."""
     wait_until(page, lambda: len(served.decisions()) >= count, f"{count} decisions")
-    page.wait_for_timeout(100)  # for one too many
+    page.wait_for_timeout(50)  # for one too many
     rows = served.decisions()
     assert len(rows) == count
     return rows
@@ -150,14 +150,14 @@ def fill_disk() -> None:
     """Let SQLite run out of pages, with the error of a disk that is full."""
     from balancemix.data.decisions import store
 
-    connect = store.connect
+    connect = vars(store)["connect"]
 
     def limited(*arguments: Any, **options: Any) -> sqlite3.Connection:
         connection = connect(*arguments, **options)
         connection.execute("PRAGMA max_page_count=1")  # that is, as many as there are
         return connection
 
-    store.connect = limited
+    vars(store)["connect"] = limited
 
 
 def main() -> None:
