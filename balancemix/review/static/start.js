@@ -1,0 +1,45 @@
+/** Start: the name, then what the review is for. */
+import {button, count, fill, h} from "./dom.js";
+
+export const screen = {
+  name: "start",
+  show(main, app) {
+    if (app.state.me) purposes(main, app);
+    else who(main, app);
+  },
+};
+
+function who(main, app) {
+  const name = h("input", {name: "name", autocomplete: "name", maxLength: 80, required: true,
+    list: "people", "aria-describedby": "why"});
+  fill(main, h("form", {class: "middle", onsubmit: async (event) => {
+    event.preventDefault();
+    if (!name.value.trim()) return;
+    await app.key(null, name.value.trim());
+    await app.refresh();
+    app.go("start");
+  }},
+  h("h1", {}, h("label", {}, "Who is reviewing?", name)),
+  h("p", {id: "why"}, "Your name goes with your answers."),
+  h("button", {class: "main"}, "Start")));
+  name.focus();
+}
+
+function purposes(main, app) {
+  const {findings, rows, pictures} = app.state;
+  const card = (worth, title, text, words, act, props) => h("section", {class: "card"},
+    h("p", {class: "small"}, worth), h("h2", {}, title), h("p", {}, text), button(words, act, null, props));
+  fill(main, h("div", {class: "middle wide"},
+    h("h1", {}, `${count(findings, "finding")} in ${count(rows, pictures ? "picture" : "row")}. What do you want?`),
+    h("p", {}, "Nothing is changed until you export."),
+    h("div", {class: "cards"},
+      card("First, if you have 15 minutes", "To know how many labels are wrong",
+        "Settle 50 pictures drawn at random. Then every number on this page is measured, not modelled.",
+        "Settle 50 random pictures", () => app.go("settle", {order: "sample"}), {class: "main"}),
+      card("", "A cleaner data set",
+        "Go through the findings, surest first, one by one or a class at a time.",
+        "Go through the findings", () => app.go("focus")),
+      card("About 3 pictures a minute", "A better model",
+        "Settle whole pictures. Fewer labels are fixed a minute, but training gains more from them.",
+        "Settle pictures", () => app.go("settle", {order: "errors"})))));
+}
