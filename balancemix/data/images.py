@@ -187,7 +187,7 @@ def problem(path: Path) -> str | None:
     try:
         with Image.open(path) as image:
             kind = image.format
-            if _has_unknown_range(image):
+            if has_unknown_range(image):
                 return "32-bit pixels"
             image.verify()
         # verify() does not notice a truncated JPEG. One without its end marker may still be
@@ -206,23 +206,33 @@ def _ends(path: Path, marker: bytes) -> bool:
 
 
 def decode(path: Path) -> Image.Image:
-    """Read an image file as RGB; 16 bits are scaled to 8, where Pillow would clip them.
+    """Read an image file as RGB, see `to_rgb`.
 
     32-bit integers and floating-point numbers are refused, since their range is unknown.
     """
     try:
         with Image.open(path) as image:
-            if not _has_unknown_range(image):
-                if image.mode.startswith("I"):
-                    pixels = np.rint(np.asarray(image) / 257).astype(np.uint8)
-                    return Image.fromarray(pixels).convert("RGB")
-                return image.convert("RGB")
+            if not has_unknown_range(image):
+                return to_rgb(image)
     except Exception as error:  # Pillow's readers raise whatever their format's parser does
         raise InputError(f"{path}: cannot be read as an image ({error}); replace it") from error
     raise InputError(f"{path}: has 32-bit pixels of unknown range; save it with 8 or 16 bits")
 
 
-def _has_unknown_range(image: Image.Image) -> bool:
+def to_rgb(image: Image.Image) -> Image.Image:
+    """Convert to RGB; 16 bits are scaled to 8, where Pillow would clip them.
+
+    >>> to_rgb(Image.new("I;16", (1, 1), 257 * 7)).getpixel((0, 0))
+    (7, 7, 7)
+    """
+    if image.mode.startswith("I"):
+        pixels = np.rint(np.asarray(image) / 257).astype(np.uint8)
+        return Image.fromarray(pixels).convert("RGB")
+    return image.convert("RGB")
+
+
+def has_unknown_range(image: Image.Image) -> bool:
+    """Tell whether pixels are 32-bit numbers, of which nobody knows what white is."""
     # Older versions of Pillow open a PNG of 16 bits as one of 32.
     return image.mode == "F" or (image.mode == "I" and image.format != "PNG")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from PIL import Image
 
 from balancemix.data import images
-from balancemix.data.formats import images_of, is_label_file, npz
+from balancemix.data.formats import picture_folder
 from balancemix.errors import InputError
 from balancemix.run import Run
 
@@ -45,10 +45,7 @@ def find_folder(run: Run, folder: Path | None = None) -> Path | None:
         raise InputError(f"--images {folder}: is not a folder; name the folder of the images")
     if folder is not None or run.names[:1] == ["row 0"]:  # the name of a row that has none
         return folder
-    data = Path(run.plan.data.path).expanduser()
-    if npz.recognise(data):
-        return npz.picture_folder(data) or data
-    return images_of(data, run.plan.data.reading()) if is_label_file(data) else data
+    return picture_folder(Path(run.plan.data.path).expanduser(), run.plan.data.reading())
 
 
 def data_uri(image: Image.Image | None) -> str:

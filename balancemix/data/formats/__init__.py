@@ -124,6 +124,19 @@ def images_of(path: Path, options: ReadOptions) -> Path:
     return coco.images_of(path) if coco.recognise(path) is not None else path.parent
 
 
+def picture_folder(path: Path, options: ReadOptions = ReadOptions()) -> Path:
+    """Name the folder below which the pictures of a data set are; it need not exist.
+
+    >>> picture_folder(Path("photos/labels.csv")).as_posix(), picture_folder(Path("voc")).as_posix()
+    ('photos', 'voc')
+    """
+    if options.images is not None:
+        return options.images
+    if npz.recognise(path):
+        return npz.picture_folder(path) or path
+    return images_of(path, options) if is_label_file(path) else path
+
+
 def is_data(path: Path) -> bool:
     """Tell whether a format recognises a path.
 

@@ -1,0 +1,199 @@
+"""Pictures for people: files below one folder, made small and turned as the camera held them."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from PIL import Image, UnidentifiedImageError
+
+from balancemix.data.images import has_unknown_range, to_rgb
+from balancemix.errors import InputError
+
+MAX_PIXELS = 100_000_000
+MAX_BYTES = 64 * 2**20
+SECONDS = 5.0  # to decode a file
+# What is opened: pixels only. Pillow would pass an EPS to another program.
+FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "JPEG2000", "AVIF", "PPM")
+ORIENTATION = 0x0112  # a tag of EXIF, and how to undo each value of it
+TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+
+class NotShown(InputError):  # noqa: N818  # what it is, not how it is raised
+    """A picture that is not shown; `reason` is "gone", "outside", "large", "slow" or "unreadable".
+
+    >>> NotShown("gone", "a.jpg is not there.").reason
+    'gone'
+    """
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class PictureFile:
+    """A picture that is there, below the folder that it may be in; it may still be damaged."""
+
+    path: Path  # without links
+    name: str  # for messages
+    length: int
+    changed: int  # in nanoseconds
+
+    @classmethod
+    def find(cls, path: Path, root: Path) -> PictureFile:
+        """Find a picture; raise NotShown if it is not there, or not below `root` itself."""
+        name = path.name
+        try:
+            real = Path(os.path.realpath(path))
+            inside = real.is_relative_to(os.path.realpath(root))
+            facts = os.stat(real)
+        except (OSError, ValueError):  # or a name that no file can have
+            raise NotShown("gone", f"{name} is not there.") from None
+        if not inside:
+            raise NotShown("outside", f"{name} leads out of {root}; it is not shown.")
+        if not stat.S_ISREG(facts.st_mode):
+            raise NotShown("gone", f"{name} is not a file.")
+        return cls(real, name, facts.st_size, facts.st_mtime_ns)
+
+    def size(self, max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
+        """Read width and height, as a person sees them; no pixel is decoded."""
+        with self._opened(self.path, max_pixels) as image:
+            width, height = image.size
+            return (height, width) if _orientation(image) >= 5 else (width, height)
+
+    def read(
+        self, side: int, max_pixels: int = MAX_PIXELS, seconds: float = SECONDS
+    ) -> Image.Image:
+        """Decode as RGB, at most `side` wide and high; what is transparent becomes white."""
+        if self.length > MAX_BYTES:
+            megabytes = f"{self.length / 2**20:.0f} MB, the limit is {MAX_BYTES / 2**20:.0f}"
+            raise NotShown("large", f"{self.name} has {megabytes}.")
+        content = Timed(self._content(), seconds, self.name)
+        with self._opened(content, max_pixels) as image:
+            if has_unknown_range(image):
+                raise NotShown("unreadable", f"{self.name} cannot be read (32-bit pixels).")
+            turn = TURNS.get(_orientation(image))
+            image.draft(None, _fitting(image.size, 2 * side))  # a JPEG is decoded small
+            picture = flatten(image)
+            picture.thumbnail((side, side), Image.Resampling.LANCZOS, reducing_gap=2.0)
+            return picture if turn is None else picture.transpose(turn)
+
+    def _content(self) -> bytes:
+        try:
+            with self.path.open("rb") as file:
+                return file.read(MAX_BYTES)
+        except OSError as error:
+            why = f"{self.name} cannot be read ({error.strerror})."
+            raise NotShown("unreadable", why) from None
+
+    @contextmanager
+    def _opened(self, file: Path | io.BytesIO, max_pixels: int) -> Iterator[Image.Image]:
+        Image.init()
+        known = [name for name in FORMATS if name in Image.OPEN]
+        try:
+            with Image.open(file, formats=known) as image:
+                self._check(image.width * image.height, max_pixels)
+                yield image
+        except NotShown:
+            raise
+        except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+            number = re.search(r"\d+", str(error))  # Pillow says how many, and opens nothing
+            self._check(int(number[0]) if number else max_pixels + 1, max_pixels)
+            raise NotShown("large", f"{self.name} is too large.") from None
+        except Exception as error:  # whatever the readers of Pillow raise
+            raise NotShown("unreadable", f"{self.name} cannot be read ({_why(error)}).") from None
+
+    def _check(self, pixels: int, limit: int) -> None:
+        if pixels > limit:
+            facts = f"{_millions(pixels)} megapixels, the limit is {_millions(limit)}"
+            raise NotShown("large", f"{self.name} has {facts} (`--max-pixels`).")
+
+
+class Timed(io.BytesIO):
+    """The bytes of a file, which can be read for some seconds: decoders ask for them in pieces."""
+
+    def __init__(self, content: bytes, seconds: float, name: str) -> None:
+        super().__init__(content)
+        self.end, self.limit, self.of = time.monotonic() + seconds, seconds, name
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Read on, or raise NotShown when the time is up."""
+        if time.monotonic() > self.end:
+            why = f"{self.of} takes longer than {self.limit:g} s to read; it is not shown."
+            raise NotShown("slow", why)
+        return super().read(size)
+
+
+def flatten(image: Image.Image) -> Image.Image:
+    """Convert to RGB on white.
+
+    >>> flatten(Image.new("RGBA", (1, 1))).getpixel((0, 0))
+    (255, 255, 255)
+    """
+    clear = image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info
+    if not clear or image.mode.startswith("I"):
+        return to_rgb(image)
+    whole = image.convert("RGBA")
+    white = Image.new("RGB", image.size, "white")
+    white.paste(whole, mask=whole.getchannel("A"))
+    return white
+
+
+def jpeg(image: Image.Image, quality: int) -> bytes:
+    """Encode RGB as a JPEG of pixels alone, without anything that the file said about itself.
+
+    >>> jpeg(Image.new("RGB", (4, 2)), 75)[:2].hex()
+    'ffd8'
+    """
+    out, plain = io.BytesIO(), image.copy()
+    plain.info = {}
+    plain.save(out, format="JPEG", quality=quality, optimize=True)
+    return out.getvalue()
+
+
+def _orientation(image: Image.Image) -> int:
+    """Read how the camera was held, 1 to 8; Pillow turns a TIFF itself."""
+    if "exif" not in image.info:
+        return 1
+    try:
+        value = image.getexif().get(ORIENTATION, 1)
+    except Exception:  # damaged notes of a picture that may be fine
+        return 1
+    return value if value in TURNS else 1
+
+
+def _fitting(size: tuple[int, int], side: int) -> tuple[int, int]:
+    """Scale a size to `side`; a draft of the file is at least as large."""
+    scale = min(1.0, side / max(*size, 1))
+    return max(1, int(size[0] * scale)), max(1, int(size[1] * scale))
+
+
+def _millions(number: int) -> str:
+    return f"{number / 1e6:,.3g}" if number < 1e9 else f"{number / 1e6:,.0f}"
+
+
+def _why(error: Exception) -> str:
+    """Say in a few words why a file cannot be decoded."""
+    if isinstance(error, UnidentifiedImageError):
+        return "not a picture of a known kind"
+    if "truncated" in str(error).lower() or isinstance(error, EOFError):
+        return "file ends early"
+    if isinstance(error, PermissionError):
+        return "permission denied"
+    return "file is damaged"

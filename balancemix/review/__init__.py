@@ -1,0 +1,1 @@
+"""The review page: a local server on which people decide what the audit only suspects."""
