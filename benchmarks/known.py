@@ -33,6 +33,7 @@ REAL = {
     "birds": ("real-noise/birds.npz", "none"),
 }
 SETS = {**SIMULATED, **REAL}
+CLEAN = {"clean": (COCO, "none")}  # where every finding is a false alarm
 OPINION = ("score", "confidence", "posterior")
 SIDES = ("wrong", "missing")
 
@@ -87,7 +88,7 @@ def load(name: str) -> Known:
     kept = Path(tempfile.gettempdir()) / "balancemix-known" / f"{name.replace(' ', '-')}.npz"
     if not kept.exists():
         kept.parent.mkdir(exist_ok=True)
-        np.savez(kept, **_judged(*SETS[name]))
+        np.savez(kept, **_judged(*{**SETS, **CLEAN}[name]))
     with np.load(kept) as stored:
         labels = {key: stored[key].astype(bool) for key in ("given", "truth")}
         opinion = {key: stored[key].astype(np.float64) for key in OPINION}

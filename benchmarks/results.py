@@ -24,7 +24,13 @@ from balancemix.plan.shipped import bench_plans
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
     ROOT / name
-    for name in ("README.md", "docs/results.md", "docs/estimates.md", "docs/findings.md")
+    for name in (
+        "README.md",
+        "docs/results.md",
+        "docs/estimates.md",
+        "docs/findings.md",
+        "docs/review-numbers.md",
+    )
 ]
 DOCUMENTS += sorted((ROOT / "docs" / "tables").glob("*.md"))
 LEDGER = "benchmarks/ledger.jsonl"

@@ -7,6 +7,9 @@
     strata        single labels drawn by rank, in two phases
     classes       the same by class, where enough labels were looked at
     rates         shares of the given and of the true positives
+    shares        how many of the answers went one way
+    left          what the questions drawn at random say of the rest of a list
+    agreement     whether two people answer alike: Cohen's kappa
     top           how many of the first m of a list are errors
     calibration   probabilities that fit what people said
 

@@ -1,0 +1,119 @@
+"""Probes: every tenth question is drawn at random, so that the list is measured, not believed.
+
+A permutation of all findings says in which order they are probed; what has an answer by then is
+passed over. The queue takes the surest findings first, whatever the permutation. So the probes that
+the queue would not have reached yet are a random sample of what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from balancemix.estimates.estimate import Estimate
+from balancemix.estimates.left import errors_left
+from balancemix.review.order import USUAL, Bools, Floats, Ints, Listed, Pace, scores
+
+EVERY = 10  # questions, of which one is a probe
+AHEAD = 0.99  # quantile of the scores of open pictures; above lie those that people skipped
+
+
+def probe_order(count: int, seed: int) -> Ints:
+    """Draw the order in which findings are probed; the same for the same seed."""
+    return np.random.default_rng([seed, count]).permutation(count).astype(np.int64)
+
+
+def next_probe(order: Ints, open_: Bools) -> int | None:
+    """Find the next finding to probe: the first in the order that is open.
+
+    >>> next_probe(np.array([2, 0, 1]), np.array([True, True, False]))
+    0
+    """
+    waiting = np.flatnonzero(open_[order])
+    return int(order[waiting[0]]) if len(waiting) else None
+
+
+class Turn(NamedTuple):
+    """A picture to show, and which of its findings is a probe, if one is."""
+
+    row: int
+    probe: int | None = None
+
+
+def turns(
+    rows: Sequence[int], findings: Listed, open_: Bools, probes: Ints, since: int = 0
+) -> Iterator[Turn]:
+    """Mix probes into an order of pictures: one question in ten, the others in their order.
+
+    `since` is how many questions were asked since the last probe. A picture is shown once.
+    """
+    questions = np.bincount(findings.row[open_], minlength=max(rows, default=0) + 1)
+    waiting = iter([int(i) for i in probes[open_[probes]]])
+    shown: set[int] = set()
+    queue = iter(rows)
+    while True:
+        if since >= EVERY - 1:
+            probe = next((i for i in waiting if int(findings.row[i]) not in shown), None)
+            turn = None if probe is None else Turn(int(findings.row[probe]), probe)
+        else:
+            turn = next((Turn(row) for row in queue if row not in shown), None)
+        if turn is None:
+            return
+        shown.add(turn.row)
+        asked = int(questions[turn.row])
+        since = asked - 1 if turn.probe is not None else since + asked
+        yield turn
+
+
+def is_reached(
+    findings: Listed,
+    worth: Floats,
+    open_: Bools,
+    probed: Bools,
+    swept: Bools,
+    pace: Pace = USUAL,
+) -> Bools:
+    """Mark the probes that the queue would have reached by now, had they not been probed.
+
+    In Focus: those of pictures with a score above what is still open. In a sweep: those surer than
+    a finding of their class and kind that was swept.
+    """
+    reached = np.zeros(len(probed), dtype=bool)
+    if open_.any():
+        rows, score = scores(findings.row, worth, pace)
+        at_head = np.quantile(scores(findings.row[open_], worth[open_], pace)[1], AHEAD)
+        whole = np.zeros(int(rows.max()) + 1)
+        whole[rows] = score
+        reached |= whole[findings.row] > at_head
+    kind = 3 * findings.column + findings.given + 1
+    least = np.full(int(kind.max(initial=0)) + 1, np.inf)
+    np.minimum.at(least, kind[swept], findings.p[swept])
+    reached |= findings.p >= least[kind]
+    return reached & probed
+
+
+class Left(NamedTuple):
+    """What the probes say of the findings that nobody has looked at."""
+
+    left: int
+    drawn: int
+    errors: int
+    estimate: Estimate | None
+
+
+def what_is_left(
+    findings: Listed, open_: Bools, probed: Bools, reached: Bools, error: npt.ArrayLike
+) -> Left:
+    """Estimate the errors among the open findings by the probes that were not reached.
+
+    An unknown label cannot be an error, and is left out; so are probes that nobody was sure about.
+    """
+    said = np.asarray(error)
+    can_err = findings.given >= 0
+    sample = probed & ~reached & can_err & (said >= 0)
+    drawn, errors = int(sample.sum()), int((said[sample] == 1).sum())
+    left = int((open_ & can_err).sum())
+    return Left(left, drawn, errors, errors_left(errors, drawn, left))
