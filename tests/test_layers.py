@@ -14,7 +14,7 @@ PACKAGE = ROOT / "balancemix"
 LAYERS = [
     "errors interrupts", "files options", "manifest", "directory processes", "progress",
     "estimates labels models", "data judge", "methods", "checkpoints evaluation plan", "run",
-    "training", "auditing", "bench", "report", "review", "commands", "cli",
+    "training", "auditing", "bench exchange", "report", "review", "commands", "cli",
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names.split()}
 DOORS = {"", "__main__"}  # the package itself, which imports what is asked for, and its command

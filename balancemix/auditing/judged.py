@@ -30,6 +30,7 @@ class Judged:
     doubt         N×K: by which labels are ranked; −inf for those that are verified
     probability   N×K: modelled, that a label is wrong; of an unknown one, that it is present
     expected      N×2: modelled errors of each row, wrong and missing
+    confidence    N×K: how likely each class is there, without its given label
     disagreement  N×2: |given − leave-one-out score|, clamped, summed over the row's given and not
                   given labels
     judged        K: whether anything is known of the class; if not, its labels stay below 0.5
@@ -44,6 +45,7 @@ class Judged:
     probability: Tensor
     expected: Tensor
     disagreement: Tensor
+    confidence: Tensor
     judged: Tensor
     names: Sequence[str]
     classes: Sequence[str]
@@ -159,6 +161,7 @@ def weigh(
         probability=probability,
         expected=expected,
         disagreement=disagreement,
+        confidence=confidence,
         judged=judged,
         names=_named(names, len(given), "names"),
         classes=_named(classes, given.shape[1], "classes"),

@@ -21,6 +21,7 @@ from balancemix.plan.sections import TrainPlan, help_of
 
 if TYPE_CHECKING:
     from balancemix.auditing.judged import Factors, Judged
+    from balancemix.options import ReadOptions
     from balancemix.plan.plan import Plan
     from balancemix.run import Run
 
@@ -33,7 +34,8 @@ Any other model is audited by two arrays, N×K each: the labels, and its confide
 
 The CSV lists the wrong labels first, then the missing ones, then unknown ones that look present,
 each with its probability and its rank among its kind. All splits are audited. Fill in the column
-`verdict` (present, absent, unsure), and `balancemix review` takes it back.
+`verdict` (present, absent, unsure), and `balancemix review` takes it back. --for writes them for
+Label Studio, FiftyOne or cleanlab instead.
 
 No model knows how many labels are wrong. --sample 50 draws images at random for a person to settle;
 once they are answered, the figures and probabilities are measured, with intervals.
@@ -42,6 +44,7 @@ examples:
   balancemix audit photos/ --out findings.csv
   balancemix audit runs/photos
   balancemix audit photos/ --sample 50
+  balancemix audit photos/ --for label-studio
   balancemix audit --labels y.npy --confidence p.npy --out findings.csv"""
 
 
@@ -51,18 +54,48 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "data", metavar="DATA|RUN", nargs="?", help="data as `train` takes it, or a run"
     )
     parser.add_argument(
-        "--out", type=Path, help="CSV to write (default findings.csv, in RUN or here)"
+        "--out",
+        type=Path,
+        help="file to write, .csv or .xlsx (default findings.csv, in RUN or here)",
     )
+    add_exchange(parser)
     add_above(parser, "least probability of a finding; 0 lists every label")
     add_force(parser)
     add_json(parser, "the summary")
     sample.add_arguments(parser)
-    arrays = parser.add_argument_group("instead of DATA")
-    arrays.add_argument("--labels", type=Path, metavar="NPY", help="N×K of 1, 0 and -1 (unknown)")
-    arrays.add_argument("--confidence", type=Path, metavar="NPY", help="N×K, 0 to 1, out of sample")
+    arrays = parser.add_argument_group("another model's confidence, by itself or with DATA")
+    arrays.add_argument(
+        "--labels",
+        type=Path,
+        metavar="FILE",
+        help="instead of DATA: .npy, N×K of 1, 0 and -1 (unknown); or .json, the classes of each "
+        "row by number, as cleanlab has them",
+    )
+    arrays.add_argument(
+        "--confidence", type=Path, metavar="NPY", help="N×K, 0 to 1, out of sample (pred_probs)"
+    )
     add_embedding(parser)
     add_skip_bad(parser)
     add_reading(parser)
+
+
+def add_exchange(parser: argparse.ArgumentParser) -> None:
+    """Declare which tool the findings are for."""
+    parser.add_argument(
+        "--for",
+        dest="tool",
+        choices=("label-studio", "fiftyone", "cleanlab"),
+        help="write the findings for this tool (docs/round-trips)",
+    )
+    parser.add_argument(
+        "--url", help="with --for label-studio: what comes before the path of an image"
+    )
+    parser.add_argument(
+        "--issues",
+        type=Path,
+        metavar="NPY",
+        help="list only what cleanlab flags: booleans N×K or N, or numbers of rows",
+    )
 
 
 def add_embedding(parser: argparse.ArgumentParser) -> None:
@@ -90,9 +123,16 @@ def run(arguments: argparse.Namespace) -> None:
     from balancemix.auditing.judged import Factors
     from balancemix.commands.show import show_findings
     from balancemix.commands.verified import say_verified
+    from balancemix.errors import printable
+    from balancemix.exchange.cleanlab import flagged, of_labels
+    from balancemix.exchange.writing import default_name, outputs_of, write
     from balancemix.files import check_output, to_json
 
     check_above(arguments.above)
+    check_exchange(arguments)
+    above = arguments.above
+    if arguments.issues is not None and of_labels(arguments.issues):
+        above = 0.0  # whatever the audit thinks of them
     run_ = find_run(arguments)
 
     factors = Factors()
@@ -103,22 +143,26 @@ def run(arguments: argparse.Namespace) -> None:
 
     if arguments.sample is not None:
         return sample.draw(arguments, run_, judge_anew)
-    out = arguments.out or Path("findings.csv")
-    if run_ is not None:
-        out = arguments.out or run_.path_of("findings")
-        run_.check_output(out, force=arguments.force, inputs=[Path(run_.plan.data.path)])
-    else:
-        check_output(out, force=arguments.force, inputs=inputs(arguments))
+    name = default_name(arguments.tool)
+    out = arguments.out or (Path(name) if run_ is None else run_.path / name)
+    for each in outputs_of(out, arguments.tool):
+        if run_ is not None:
+            run_.check_output(each, force=arguments.force, inputs=[Path(run_.plan.data.path)])
+        else:
+            check_output(each, force=arguments.force, inputs=inputs(arguments))
     if arguments.passport is not None:
         check_output(arguments.passport, force=arguments.force, inputs=inputs(arguments))
     measured = sample.measure(arguments, run_, judge_anew)
     if arguments.passport is not None:
         sample.write_passport(arguments.passport, measured, arguments.data)
     judged = judge_arguments(arguments, run_, factors=factors)
-    findings = find(judged, arguments.above, None if measured is None else measured.calibration)
-    findings.write(out)
+    findings = find(judged, above, None if measured is None else measured.calibration)
+    if arguments.issues is not None:
+        findings = flagged(findings, arguments.issues)
+    steps = write(findings, out, arguments.tool, arguments.url)
     if run_ is not None:
-        run_.outputs.remember(out)
+        for each in outputs_of(out, arguments.tool):
+            run_.outputs.remember(each)
     summary = {"file": str(out), **findings.summary()}
     if measured is not None:
         summary["measured"] = measured.as_json()
@@ -127,7 +171,19 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         say_verified(judged.source)
         show_findings(findings, summary, measured)
+        for step in steps:
+            print(printable(step))
     return None
+
+
+def check_exchange(arguments: argparse.Namespace) -> None:
+    """Refuse flags of findings where none are written, and flags of another tool."""
+    from balancemix.errors import InputError
+
+    if arguments.sample is not None and (arguments.tool or arguments.issues):
+        raise InputError("--for and --issues are about findings; leave them out with --sample")
+    if arguments.url is not None and arguments.tool != "label-studio":
+        raise InputError("--url is for --for label-studio; leave it out, or add that")
 
 
 def find_run(arguments: argparse.Namespace) -> Run | None:
@@ -144,15 +200,21 @@ def find_run(arguments: argparse.Namespace) -> Run | None:
             flag = "--passport" if arguments.sample is None else "--sample"
             raise InputError(f"{flag} needs DATA or a RUN, beside which answers are kept")
         return None
-    if arrays != (None, None):
-        raise InputError("--labels and --confidence stand for DATA; leave one of them out")
+    if arguments.labels is not None:
+        raise InputError(
+            "--labels and --confidence stand for DATA; with DATA, give --confidence alone"
+        )
     path = Path(arguments.data).expanduser()
-    return Run.open(path) if Run(path).has("plan") or not is_data(path) else None
+    if not (Run(path).has("plan") or not is_data(path)):
+        return None
+    if arguments.confidence is not None:
+        raise InputError("--confidence is of the rows of DATA; name the data, not a run")
+    return Run.open(path)
 
 
 def inputs(arguments: argparse.Namespace) -> list[Path]:
     """List the files that are read."""
-    named = (arguments.data, arguments.labels, arguments.confidence)
+    named = (arguments.data, arguments.labels, arguments.confidence, arguments.issues)
     return [Path(name).expanduser() for name in named if name is not None]
 
 
@@ -172,22 +234,52 @@ def judge_arguments(
     if arguments.data is None:
         return judge_arrays(arguments.labels, arguments.confidence)
     options = replace(read_options(arguments, skip_bad=arguments.skip_bad), verified=verified)
+    if arguments.confidence is not None:
+        return judge_rows(arguments.data, options, arguments.confidence)
     return judge_data(arguments.data, options, planned(arguments), factors=factors)
 
 
 def judge_arrays(labels: Path, confidence: Path) -> Judged:
-    """Judge the labels of an .npy file by the confidence in another one."""
+    """Judge the labels of a file by the confidence in another one."""
     from balancemix.auditing.judged import judge_confidence
     from balancemix.data.arrays import read_array
     from balancemix.errors import InputError
+    from balancemix.exchange.cleanlab import read_lists
     from balancemix.labels.table import as_given
 
+    scores = read_array(confidence)
+    if labels.suffix.lower() == ".json":
+        given = read_lists(labels, scores)
+    else:
+        try:
+            given = as_given(read_array(labels))
+        except ValueError as error:
+            raise InputError(f"{labels}: {error}") from None
     try:
-        given = as_given(read_array(labels))
+        return judge_confidence(given, scores)
     except ValueError as error:
-        raise InputError(f"{labels}: {error}") from None
+        raise InputError(f"{confidence}: {error}") from None
+
+
+def judge_rows(data: str, options: ReadOptions, confidence: Path) -> Judged:
+    """Judge the labels of DATA by another model's confidence in them, row by row."""
+    from balancemix.auditing.judged import judge_confidence
+    from balancemix.data import read
+    from balancemix.data.arrays import read_array
+    from balancemix.errors import InputError
+
+    source = read(data, options)
     try:
-        return judge_confidence(given, read_array(confidence))
+        return judge_confidence(
+            source.given,
+            read_array(confidence),
+            verified=source.verified,
+            names=source.names,
+            classes=source.classes,
+            split=source.split,
+            source=source,
+            truth=source.truth,
+        )
     except ValueError as error:
         raise InputError(f"{confidence}: {error}") from None
 

@@ -24,6 +24,9 @@ trust them. --read takes a table that somebody filled in, each answer once:
   findings of `audit`, with the column verdict: present, absent, unsure, or blank
   a sample of `audit --sample`, with the column true_labels: all classes that are there, joined by
   |, or (none), or blank; and, if need be, unsure
+  what Label Studio or FiftyOne exports as JSON, of findings that `audit --for` wrote
+  corrected labels, as cleanlab has them: .npy or .npz, N×K, or .json, lists of the classes of rows;
+  what differs from DATA is an answer of --name
 A table that is read again adds nothing; a row that was changed counts as a new answer.
 
 Without --read and --csv: what is in the store, by whom, and what can be done next.
@@ -110,16 +113,15 @@ def data_of(arguments: argparse.Namespace) -> tuple[str, ReadOptions]:
 
 def take(arguments: argparse.Namespace, source: Source, folder: Path) -> Taken:
     """Save the answers of a table; nothing, if a row of it is wrong."""
-    from balancemix.data.decisions.filled import read_filled
     from balancemix.data.decisions.names import person
     from balancemix.data.decisions.store import Store
+    from balancemix.exchange.reading import read_answers
     from balancemix.progress import progress
 
     name = person(login() if arguments.name is None else arguments.name)
-    classes, images = source.classes, set(source.names)
-    filled = read_filled(arguments.read, source.path, images, classes, progress)
+    filled = read_answers(arguments.read, source, progress, named=arguments.name is not None)
     with Store.open(folder, create=True) as store:
-        return store.take(filled, arguments.read, classes, name, progress)
+        return store.take(filled, arguments.read, source.classes, name, progress)
 
 
 def login() -> str:

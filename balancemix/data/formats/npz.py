@@ -59,7 +59,7 @@ def read(path: Path, options: ReadOptions) -> Source:
     `images` name the rows; files of these names in the folder `root`, or beside the .npz, are the
     rows' pictures. Messages count rows from 0.
     """
-    arrays = _arrays(path)
+    arrays = read_arrays(path)
     for name in ("features", "labels"):
         if name not in arrays:
             known = ", ".join(arrays) or "unknown ones"
@@ -117,7 +117,7 @@ def write(source: Source, given: Tensor, out: Path) -> None:
             "make features of them with `balancemix embed`"
         )
     if isinstance(source.origin, Path):
-        arrays = _arrays(source.origin, None)
+        arrays = read_arrays(source.origin, None)
         arrays |= changed_arrays(source, given, arrays)
         root = _root(source.path, arrays)
         if root is not None and not os.path.isabs(text_of(arrays["root"]) or ""):
@@ -168,7 +168,7 @@ def picture_folder(file: Path) -> Path | None:
     None if the file cannot be read.
     """
     try:
-        return _picture_folder(file, _arrays(file, ("root",)))
+        return _picture_folder(file, read_arrays(file, ("root",)))
     except InputError:
         return None
 
@@ -180,7 +180,7 @@ def _picture_folder(file: Path, arrays: dict[str, Array]) -> Path:
 
 def read_features(path: Path) -> Source:
     """Read features, and the names of the rows if there are any; labels are not needed."""
-    arrays = _arrays(path)
+    arrays = read_arrays(path)
     if "features" not in arrays:
         raise InputError(f"{path}: no array 'features', only {', '.join(arrays) or 'unknown ones'}")
     features = _features(path, arrays["features"])
@@ -198,8 +198,8 @@ def _row_names(count: int) -> list[str]:
     return [f"row {i}" for i in range(count)]
 
 
-def _arrays(file: Path, names: Sequence[str] | None = NAMES) -> dict[str, Array]:
-    """Read the arrays of these names, or all; nothing is unpickled."""
+def read_arrays(file: Path, names: Sequence[str] | None = NAMES) -> dict[str, Array]:
+    """Read the arrays of these names, or all, of an .npz; nothing is unpickled."""
     try:
         # Opened here, since NumPy does not close a file that turns out to be broken.
         with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:

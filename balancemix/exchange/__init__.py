@@ -1,0 +1,1 @@
+"""Findings to other tools and decisions back: Label Studio, FiftyOne, cleanlab, spreadsheets."""
