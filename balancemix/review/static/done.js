@@ -33,7 +33,7 @@ function copy(text) {
 }
 
 /** Say why Focus has nothing to ask: a filter, other people, no findings, or all done. */
-export function nothingLeft(main, app, query, todo, anyway) {
+export function nothingLeft(main, app, query, todo) {
   const one = app.classes.get(Number(query.class || NaN)), {findings, expected, labels} = app.state;
   const show = (text, ...buttons) => fill(main, h("div", {class: "middle"}, h("h1", {}, text[0]), text[1] && h("p", {}, text[1]),
     h("div", {class: "chips"}, ...buttons)));
@@ -41,7 +41,7 @@ export function nothingLeft(main, app, query, todo, anyway) {
   const people = Object.entries(todo.others ?? {});
   if (people.length) {
     const [who, n] = people[0];
-    show([`${who} is looking at the last ${count(n, "picture")}.`], button("Show them anyway", anyway));
+    show([`${who} is looking at the last ${count(n, "picture")}.`], button("Show them anyway", () => app.go("focus", {...query, anyway: 1})));
   } else if (one && !one.judged) {
     show([`Nothing to review for “${one.name}”.`, `“${one.name}” has ${count(one.given, "label")}, too few to judge. The audit says nothing about it, neither good nor bad.`], all);
   } else if (!findings) {

@@ -19,13 +19,14 @@ export function drawHeader(app, current) {
       "aria-keyshortcuts": {settle: "T"}[name] ?? name[0].toUpperCase()}, name[0].toUpperCase() + name.slice(1));
   });
   fill(document.getElementById("header"),
-    h("a", {class: "brand", href: "#start"}, "balancemix"),
-    h("span", {class: "data"}, `${data} · ${count(rows, pictures ? "picture" : "row")}`),
+    h("div", {class: "what"}, h("a", {class: "brand", href: "#start"}, "balancemix"),
+      h("span", {class: "data"}, `${data} · ${count(rows, pictures ? "picture" : "row")}`)),
     me && h("nav", {"aria-label": "Screens"}, ...tabs),
-    me && button(filterWords(app), () => showFilter(app), null, {class: "filter", "aria-keyshortcuts": "/"}),
-    h("span", {id: "saved"}),
-    me && h("button", {type: "button", class: "me", "aria-label": `${me}: menu`, onclick: () => showMenu(app)},
-      h("span", {class: "face", "aria-hidden": "true"}, [...me][0].toUpperCase()), h("span", {class: "name"}, me)));
+    h("div", {class: "who"},
+      me && button(filterWords(app), () => showFilter(app), null, {class: "filter", "aria-keyshortcuts": "/"}),
+      h("span", {id: "saved"}),
+      me && h("button", {type: "button", class: "me", "aria-label": `${me}: menu`, onclick: () => showMenu(app)},
+        h("span", {class: "face", "aria-hidden": "true"}, [...me][0].toUpperCase()), h("span", {class: "name"}, me))));
   showBanner(app);
 }
 
