@@ -51,7 +51,7 @@ GROUPS = --group test
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "balancemix needs Python 3.11 or newer, this is " + sys.version)'
 	test -x $*/bin/python || $(PYTHON) -m venv $*
 	$*/bin/python -m pip install --quiet $(if $(PINS),--constraint $(PINS),--upgrade) pip
-	$*/bin/python -m pip install --quiet --editable '.[tables]' $(GROUPS) \
+	$*/bin/python -m pip install --quiet --editable '.[tables,review]' $(GROUPS) \
 	  $(if $(PINS),--constraint $(PINS) --build-constraint $(PINS),--upgrade --upgrade-strategy eager)
 	touch $@
 

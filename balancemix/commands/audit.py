@@ -16,6 +16,7 @@ from balancemix.commands.arguments import (
     add_skip_bad,
     read_options,
 )
+from balancemix.commands.kept import keep_findings
 from balancemix.options import BACKBONE, View
 from balancemix.plan.sections import TrainPlan, help_of
 
@@ -160,6 +161,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.issues is not None:
         findings = flagged(findings, arguments.issues)
     steps = write(findings, out, arguments.tool, arguments.url)
+    if not arguments.no_verified and arguments.issues is None:
+        keep_findings(findings, run_)
     if run_ is not None:
         for each in outputs_of(out, arguments.tool):
             run_.outputs.remember(each)

@@ -1,4 +1,4 @@
-"""`balancemix review`: what people decided about labels, by tables that they fill in."""
+"""`balancemix review`: what people decide about labels, on a page or by tables they fill in."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from balancemix.commands import review_page
 from balancemix.commands.arguments import add_force, add_json, add_reading, read_options
 from balancemix.commands.verified import counted
 
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
     from balancemix.options import ReadOptions
 
 DESCRIPTION = """\
-take back what people decided about labels, and show what is decided
+decide about labels on a page in your browser, or take back tables that were filled in
+
+Opens a local page that asks about what the audit suspects, one picture or one class at a time.
+Where the data was not audited yet, that is done first. Nothing in your files is changed.
 
 Answers are kept in DATA.balancemix/review.sqlite, beside the data; `train`, `audit` and `export`
 trust them. --read takes a table that somebody filled in, each answer once:
@@ -29,12 +33,13 @@ trust them. --read takes a table that somebody filled in, each answer once:
   what differs from DATA is an answer of --name
 A table that is read again adds nothing; a row that was changed counts as a new answer.
 
-Without --read and --csv: what is in the store, by whom, and what can be done next.
+--status shows what is in the store, by whom, and what can be done next.
 
 examples:
+  balancemix review photos/
+  balancemix review photos/ --status
   balancemix review photos/ --read findings.csv --name Ana
-  balancemix review photos/ --csv answers.csv
-  balancemix review photos/"""
+  balancemix review photos/ --csv answers.csv"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,13 +50,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--csv", dest="out", type=Path, metavar="FILE", help="write all answers to a CSV"
     )
+    parser.add_argument("--status", action="store_true", help="show what is decided, and by whom")
     add_force(parser, "--csv")
-    add_json(parser, "what was done or found")
+    add_json(parser, "what was done or found, and open no page,")
+    review_page.add_arguments(parser)
     add_reading(parser)
 
 
+def stopped(arguments: argparse.Namespace) -> str:
+    """Say what an interruption leaves."""
+    return "every answer is saved"
+
+
 def run(arguments: argparse.Namespace) -> None:
-    """Read a table, write one, or show what there is."""
+    """Open the page; or read a table, write one, show what there is."""
     from balancemix.commands.show import console
     from balancemix.data import BUILT_IN, read
     from balancemix.data.decisions import has_store, store_folder
@@ -64,6 +76,9 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError(f"{data}: is built in, nothing is kept beside it; name files of your own")
     if arguments.name is not None and arguments.read is None:
         raise InputError("--name says who filled in a table; name the table with --read")
+    by_file = arguments.read is not None or arguments.out is not None
+    if not (by_file or arguments.status or arguments.json):
+        return review_page.run(arguments, data, options)
     source = read(data, options)
     folder = store_folder(source.path)
     if arguments.out is not None:
@@ -88,13 +103,17 @@ def run(arguments: argparse.Namespace) -> None:
                 lines.append(f"{arguments.out}: {counted(facts['written'], 'answer')}")
             found = store.overview(source.classes)
         facts |= facts_of(found)
-        lines += [*overview_lines(found, folder), *next_steps(found, data)]
+        if found.people or found.samples:
+            lines += [*overview_lines(found, folder), *next_steps(found, data)]
+        else:  # it was only audited
+            lines += [f"Nobody has decided anything about {data} yet.", *first_steps(data)]
     if arguments.json:
         print(to_json(facts, indent=2))
-        return
+        return None
     out = console()
     for line in lines:
         out.print(line, soft_wrap=True, markup=False, highlight=False)
+    return None
 
 
 def data_of(arguments: argparse.Namespace) -> tuple[str, ReadOptions]:
@@ -182,6 +201,7 @@ def overview_lines(found: Overview, folder: Path) -> list[str]:
 def first_steps(data: str) -> list[str]:
     """Say how to begin."""
     return [
+        f"balancemix review {data}   # asks you on a page in your browser; or in a spreadsheet:",
         f"balancemix audit {data} --out findings.csv   # then fill in the column verdict",
         f"balancemix review {data} --read findings.csv",
     ]

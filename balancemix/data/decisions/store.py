@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import sqlite3
-import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
-from balancemix.data.decisions import names, overview, reading, sheet, snapshots
+from balancemix.data.decisions import (
+    entries,
+    names,
+    overview,
+    page,
+    reading,
+    sheet,
+    snapshots,
+    undoing,
+)
 from balancemix.data.decisions import samples as sampling
 from balancemix.data.decisions.answers import (
     ANSWER,
@@ -26,20 +34,11 @@ from balancemix.data.decisions.answers import (
     whole_row_of,
 )
 from balancemix.data.decisions.connection import FILE, connect, damaged, explained
-from balancemix.data.decisions.logs import Rows, SumError, now, rows_of
+from balancemix.data.decisions.logs import Rows, SumError, rows_of
 from balancemix.data.decisions.names import Names
 from balancemix.data.decisions.states import LabelState, states_of_image
+from balancemix.data.decisions.undoing import Undo, take_back
 from balancemix.errors import InputError
-
-# Answers of a person that are not undone, by their client or batch.
-_MINE = """SELECT seq, image, class, mode FROM decision AS mine
-    WHERE (client=:client OR batch=:client) AND reviewer=:person AND verdict<>'undone'
-    AND NOT EXISTS (SELECT 1 FROM decision AS other WHERE other.image=mine.image
-                    AND other.class=mine.class AND other.undoes=mine.seq) ORDER BY seq"""
-_MY_WHOLE = """SELECT seq, image, mode, sample, shown FROM settled AS mine
-    WHERE client=:client AND reviewer=:person AND undoes IS NULL
-    AND NOT EXISTS (SELECT 1 FROM settled AS other WHERE other.image=mine.image
-                    AND other.undoes=mine.seq)"""
 
 
 class Store:
@@ -75,12 +74,7 @@ class Store:
     def record(self, decisions: Iterable[Decision]) -> list[int]:
         """Save answers, those already known by their `client` not again; returns their numbers."""
         with self._writing() as ids:
-            rows, seqs = Rows(self._connection, "decision"), []
-            for each in decisions:
-                seqs.append(rows.known(each.client) or rows.add(each.client, row_of(each, ids)))
-            ids.save()
-            self._refresh(row[IMAGE] for row in rows.save())
-            return seqs
+            return [seq for seq, _ in self._record(ids, decisions)]
 
     def settle(self, images: Iterable[Settled]) -> list[int]:
         """Save what is in whole images, those already known by their `client` not again."""
@@ -99,29 +93,27 @@ class Store:
             self._refresh(row[WHOLE_IMAGE] for row in wholes.save())
             return seqs
 
-    def undo(self, client: str, reviewer: str, *, by: str | None = None) -> int:
-        """Take back an answer, a batch of them or a settled image, named by its `client` or batch.
+    def save(
+        self,
+        answers: Iterable[Decision | Undo],
+        passed: Sequence[tuple[str, str]] = (),
+        reviewer: str = "",
+    ) -> list[int]:
+        """Save answers and undos in their order, and what `reviewer` passed over: all or nothing.
 
-        Only one's own: the answers of others stay. `by` is the `client` of the undo itself.
-        Returns how many answers were taken back: none if they were before.
+        Returns how many answers each has made or taken back: none, if it was known already.
         """
         with self._writing() as ids:
-            by = by or uuid.uuid4().hex
-            person, at, run = ids.reviewer(reviewer), now(), self._connection.execute
-            rows = run(_MINE, {"person": person, "client": client}).fetchall()
-            whole = run(_MY_WHOLE, {"person": person, "client": client}).fetchall()
-            undone, wholes = (Rows(self._connection, each) for each in ("decision", "settled"))
-            for i, (seq, image, class_, mode) in enumerate(rows):
-                name = f"{by}:{i}" if i else by
-                blank = (None, None, None, None, 0, None, 0, None)
-                undone.add(name, (person, image, class_, "undone", seq, mode, *blank, at))
-            for seq, image, mode, sample, shown in whole:
-                row = (undone.newest, seq, image, person, mode, sample, shown, None, at)
-                wholes.add(by, row)
-            undone.save()
-            wholes.save()
-            self._refresh({row[1] for row in (*rows, *whole)})
-            return len(rows) + len(whole)
+            counts: list[int] = []
+            for is_undo, group in groupby(answers, key=lambda each: isinstance(each, Undo)):
+                if is_undo:
+                    counts += [take_back(self, ids, cast(Undo, each)) for each in group]
+                else:
+                    decisions = cast(Iterator[Decision], group)
+                    counts += [int(new) for _, new in self._record(ids, decisions)]
+            if passed:
+                page.add_passed(self, ids, reviewer, passed)
+            return counts
 
     def states(self) -> list[Label]:
         """List the state of every label that somebody answered about.
@@ -173,7 +165,34 @@ class Store:
     units = sampling.units
     answers = sampling.answers
 
+    undo = undoing.undo
+
+    # What the review page asks
+
+    id = page.store_id
+    version = page.version
+    people = page.people
+    rules = page.rules
+    add_rule = page.add_rule
+    passed = page.passed
+    written_since = entries.written_since
+    states_of = entries.states_of
+    newest_snapshot = snapshots.newest_snapshot
+    newest_snapshot_id = snapshots.newest_snapshot_id
+    knows_image = page.knows_image
+    new_names = page.new_names
+
     # Inside a transaction
+
+    def _record(self, ids: Names, decisions: Iterable[Decision]) -> list[tuple[int, bool]]:
+        """Save answers; returns the number of each, and whether it is new."""
+        rows, saved = Rows(self._connection, "decision"), list[tuple[int, bool]]()
+        for each in decisions:
+            seq = rows.known(each.client)
+            saved.append((seq or rows.add(each.client, row_of(each, ids)), seq is None))
+        ids.save()
+        self._refresh(row[IMAGE] for row in rows.save())
+        return saved
 
     @contextmanager
     def _writing(self) -> Iterator[Names]:

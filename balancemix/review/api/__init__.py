@@ -1,0 +1,1 @@
+"""What the page asks and says over HTTP: each module has `routes`."""

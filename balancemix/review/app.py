@@ -1,0 +1,80 @@
+"""The application: the page's files, the pictures, and the API, behind the guard."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from balancemix.review import api
+from balancemix.review.desk import Desk
+from balancemix.review.handling import DeskThread
+from balancemix.review.refused import Refused
+from balancemix.review.security import Gate, Guard, refusal
+
+STATIC = Path(__file__).parent / "static"
+KINDS = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+
+def make_app(desk: Desk, thread: DeskThread, gate: Gate) -> Starlette:
+    """Put the routes together; `desk` was made in `thread` and is used there alone."""
+    app = Starlette(
+        routes=[
+            Route("/", get_page, methods=["GET"]),
+            Route("/static/{name}", get_static, methods=["GET"]),
+            *api_routes(),
+        ],
+        middleware=[Middleware(Guard, gate=gate)],
+        exception_handlers={Refused: _refuse, HTTPException: _refuse_address},
+    )
+    app.state.desk, app.state.thread, app.state.gate = desk, thread, gate
+    return app
+
+
+def api_routes() -> list[Route]:
+    """Collect the routes of every module in `api`."""
+    routes: list[Route] = []
+    for module in sorted(each.name for each in pkgutil.iter_modules(api.__path__)):
+        routes += importlib.import_module(f"{api.__name__}.{module}").routes
+    return routes
+
+
+async def get_page(request: Request) -> Response:
+    """Send the page, which holds no data."""
+    return _file("index.html")
+
+
+async def get_static(request: Request) -> Response:
+    """Send one of the page's files, by a name that is known."""
+    return _file(request.path_params["name"])
+
+
+def _file(name: str) -> Response:
+    known = {path.name: path for path in STATIC.iterdir() if path.suffix in KINDS}
+    if name not in known:
+        raise Refused(404, "address", "There is nothing at this address.")
+    content, kind = known[name].read_bytes(), KINDS[known[name].suffix]
+    return Response(content, media_type=kind, headers={"cache-control": "no-cache"})
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused)
+    return refusal(error)
+
+
+async def _refuse_address(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    sentence = "There is nothing at this address, or not in this way."
+    return refusal(Refused(error.status_code, "address", sentence))

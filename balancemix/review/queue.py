@@ -1,0 +1,160 @@
+"""What to ask next: pictures with open questions that nobody else is looking at."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from balancemix.data.source import Source
+from balancemix.review.desk import DECIDED, DISPUTED, STATES, UNSURE, Desk
+from balancemix.review.leases import counted
+from balancemix.review.listed import PROBLEMS, Bools
+from balancemix.review.log import Entry
+
+RECENT, FEWEST = 50, 10  # answers by which time is estimated
+
+
+@dataclass(frozen=True)
+class Person:
+    """Who asks, if they have said so, and in which tab."""
+
+    name: str | None
+    tab: str
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which findings are asked about; `unsure` are those to look at again."""
+
+    column: int | None = None
+    problem: str | None = None
+    unsure: bool = False
+
+
+def next_items(
+    desk: Desk,
+    who: Person,
+    chosen: Filter,
+    count: int,
+    holding: Collection[int] = (),
+    *,
+    anyway: bool = False,
+) -> dict[str, Any]:
+    """Choose the next pictures, and lease them to the tab.
+
+    Those that the tab holds already, or another one, are left out; the latter not if `anyway`.
+    """
+    mask = desk.listed.mask(chosen.column, chosen.problem)
+    asked = mask & (desk.status == UNSURE if chosen.unsure else desk.is_asked(who.name))
+    rows = len(desk.source)
+    wanted = rows_with(desk, asked, rows)
+    mine = np.zeros(rows, dtype=np.bool_)
+    mine[list(holding)] = True
+    taken = {} if anyway else desk.leases.others(who.tab)
+    others = np.zeros(rows, dtype=np.bool_)
+    others[list(taken)] = True
+    order = desk.order
+    picked = order[wanted[order] & ~mine[order] & ~others[order]][:count].tolist()
+    desk.leases.hold(who.tab, who.name or "", [*holding, *picked])
+    done = rows_with(desk, mask, rows) & ~wanted
+    questions = int(asked.sum())
+    return {
+        "items": [item(desk, row, who, chosen) for row in picked],
+        "open": int(wanted.sum()),
+        "answered": int(done.sum()),
+        "minutes": minutes_left(desk.log.live(), who.name, questions),
+        "others": counted(name for row, name in taken.items() if wanted[row] and name),
+    }
+
+
+def item(desk: Desk, row: int, who: Person, chosen: Filter = Filter()) -> dict[str, Any]:
+    """Describe a picture, its given labels and its findings."""
+    listed, found = desk.listed, []
+    mask = listed.mask(chosen.column, chosen.problem)
+    for i in listed.of_row(row):
+        if mask[i]:
+            found.append(finding(desk, i, who))
+    return {
+        "image": image_of(desk, row),
+        "labels": labels_of(desk.source, row),
+        "findings": found,
+    }
+
+
+def finding(desk: Desk, i: int, who: Person) -> dict[str, Any]:
+    """Describe a finding; what others answered does not show where two people are asked."""
+    listed, row, column = desk.listed, int(desk.listed.row[i]), int(desk.listed.column[i])
+    mine = None if who.name is None else desk.log.opinion(who.name, row, column)
+    status = int(desk.status[i])
+    if mine is None and who.name is not None and status in (DECIDED, DISPUTED) and desk.shared()[i]:
+        status = 0
+    verdict = None
+    if mine is not None:
+        verdict = "absent" if mine.column is None else mine.verdict
+    return {
+        "class": column,
+        "problem": PROBLEMS[int(listed.given[i]) + 1],
+        "given": int(listed.given[i]),
+        "suggested": int(listed.suggested[i]),
+        "p": None if desk.settings.blind else round(float(listed.p[i]), 4),
+        "measured": bool(listed.measured[i]),
+        "probe": False,
+        "state": STATES[status],
+        "mine": verdict,
+    }
+
+
+def image_of(desk: Desk, row: int) -> dict[str, Any]:
+    """Describe a picture, or the values of a row that has none."""
+    name = desk.source.names[row]
+    size = None if desk.pictures is None else desk.pictures.size(row)
+    if desk.pictures is None or size is None:
+        return {"row": row, "name": name, "w": None, "values": values_of(desk.source, row)}
+    return {
+        "row": row, "name": name, "w": size[0], "h": size[1], "v": desk.pictures.version(row)
+    }  # fmt: skip
+
+
+def labels_of(source: Source, row: int) -> list[int]:
+    """List the classes that a picture is given."""
+    return [k for k, value in enumerate(source.given[row].tolist()) if value == 1]
+
+
+def values_of(source: Source, row: int, most: int = 12) -> str:
+    """Write the first numbers of a row that has no picture."""
+    if source.features is None:
+        return ""
+    values = source.features[row].flatten()
+    shown = ", ".join(f"{value:.3g}" for value in values[:most].tolist())
+    return f"{shown} …" if len(values) > most else shown
+
+
+def rows_with(desk: Desk, chosen: Bools, rows: int) -> Bools:
+    """Mark the rows that have a chosen finding."""
+    marks = np.zeros(rows, dtype=np.bool_)
+    marks[desk.listed.row[chosen]] = True
+    return marks
+
+
+def minutes_left(entries: Iterable[Entry], name: str | None, questions: int) -> int | None:
+    """Estimate the minutes that open questions take, by a person's last answers; None before."""
+    times = [
+        e.ms for e in entries if e.reviewer == name and e.ms is not None and e.column is not None
+    ]
+    if len(times) < FEWEST:
+        return None
+    return max(round(float(np.median(times[-RECENT:])) * questions / 60_000), 1)
+
+
+def open_counts(desk: Desk, asked: Bools) -> Mapping[str, list[int]]:
+    """Count open findings by problem and class."""
+    listed, classes = desk.listed, len(desk.source.classes)
+    return {
+        problem: np.bincount(
+            listed.column[asked & (listed.given == value - 1)], minlength=classes
+        ).tolist()
+        for value, problem in enumerate(PROBLEMS)
+    }
