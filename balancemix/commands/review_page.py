@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from balancemix.data.decisions.store import Store
     from balancemix.options import ReadOptions
     from balancemix.review.desk import Desk, Settings
+    from balancemix.review.handling import DeskThread
     from balancemix.review.key import Key
+    from balancemix.review.pictures import Pictures
 
 LOOPBACK = "127.0.0.1"
 MEGAPIXELS = 100
@@ -90,7 +92,7 @@ def run(arguments: argparse.Namespace, data: str, options: ReadOptions) -> None:
     with only_server(folder) as announce:
         thread = DeskThread()
         try:
-            desk = open_desk(arguments, source, folder, data, thread)
+            desk = open_desk(arguments, source, options, folder, data, thread)
             serve(arguments, desk, thread, folder, announce)
         finally:
             thread.close()
@@ -112,7 +114,12 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def open_desk(
-    arguments: argparse.Namespace, source: Source, folder: Path, data: str, thread: Any
+    arguments: argparse.Namespace,
+    source: Source,
+    options: ReadOptions,
+    folder: Path,
+    data: str,
+    thread: DeskThread,
 ) -> Desk:
     """Open the store in the desk's thread, after an audit if it has none."""
     from balancemix.auditing.snapshot import save_snapshot
@@ -125,7 +132,7 @@ def open_desk(
         findings = first_audit(arguments)
         thread.run(save_snapshot, store, findings, progress)
     settings = settings_of(arguments, data)
-    pictures = pictures_of(source, folder, arguments.max_pixels)
+    pictures = pictures_of(source, options, folder, arguments.max_pixels)
     desk: Desk = thread.run(Desk, source, store, settings, pictures)
     return desk
 
@@ -173,9 +180,15 @@ def settings_of(arguments: argparse.Namespace, data: str) -> Settings:
     )
 
 
-def pictures_of(source: Source, folder: Path, megapixels: int) -> Any:
+def pictures_of(
+    source: Source, options: ReadOptions, folder: Path, megapixels: int
+) -> Pictures | None:
     """Open the pictures; None for data that has none."""
-    return None
+    from balancemix.review.pictures import Pictures
+
+    if not isinstance(source.images, list):
+        return None
+    return Pictures.of(source, options, folder / "thumbs", megapixels * 1_000_000)
 
 
 def serve(

@@ -20,6 +20,8 @@ from balancemix.errors import InputError
 from balancemix.review.leases import Leases
 from balancemix.review.listed import Bools, Listed
 from balancemix.review.log import Entry, Log
+from balancemix.review.order import picture_order
+from balancemix.review.probes import probe_order
 
 STATES = ("open", "unsure", "decided", "disputed", "resolved")
 OPEN, UNSURE, DECIDED, DISPUTED, RESOLVED = range(len(STATES))
@@ -31,8 +33,11 @@ QUESTION = "Is “{class}” in this picture?"
 class Pictures(Protocol):
     """What shows the rows of the data."""
 
+    def has(self, row: int) -> bool:
+        """Tell whether a row has a picture, which may be damaged."""
+
     def size(self, row: int) -> tuple[int, int] | None:
-        """Return width and height; None where there is no picture."""
+        """Return width and height; None where nothing can be shown."""
 
     def version(self, row: int) -> str:
         """Return a word that changes when the picture does."""
@@ -111,13 +116,16 @@ class Desk:
                 self.status[self.index[key]] = STATES.index(state.state)
         self.people = self.store.people()
         self._answered: dict[str, Bools] = {}
+        self.probes = probe_order(len(self.listed), int(_share(self.store_id) * 2**32))
         self.sort()
 
     def sort(self) -> None:
-        """Work out the order again."""
+        """Work out the order again, by what the answers say so far."""
         self._sorted_at = len(self.log)
-        rows, first = np.unique(self.listed.row, return_index=True)
-        self.order: npt.NDArray[np.int64] = rows[np.argsort(-self.listed.p[first], kind="stable")]
+        given = (self.source.given == 1).sum(0).tolist()
+        every = np.ones(len(self.listed), dtype=np.bool_)
+        rows = picture_order(self.listed, every, self.errors(), given)
+        self.order: npt.NDArray[np.int64] = np.array(rows, dtype=np.int64)
 
     def refresh(self) -> None:
         """Take in what another process wrote to the store, if one did."""
@@ -192,6 +200,14 @@ class Desk:
         if len(self.people) < 2:
             return np.zeros(len(self.listed), dtype=np.bool_)
         return self._drawn()
+
+    def errors(self) -> npt.NDArray[np.int8]:
+        """Say what the answers make of the findings: 1 an error, 0 none, −1 not known."""
+        found = np.full(len(self.listed), -1, dtype=np.int8)
+        for i in np.flatnonzero((self.status == DECIDED) | (self.status == RESOLVED)).tolist():
+            state = self.state(int(self.listed.row[i]), int(self.listed.column[i]))
+            found[i] = int((state.verdict == "present") == bool(self.listed.suggested[i]))
+        return found
 
     def is_asked(self, name: str | None) -> Bools:
         """Mark the findings to ask a person about.

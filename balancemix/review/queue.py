@@ -110,12 +110,10 @@ def finding(desk: Desk, i: int, who: Person) -> dict[str, Any]:
 def image_of(desk: Desk, row: int) -> dict[str, Any]:
     """Describe a picture, or the values of a row that has none."""
     name = desk.source.names[row]
-    size = None if desk.pictures is None else desk.pictures.size(row)
-    if desk.pictures is None or size is None:
+    if desk.pictures is None or not desk.pictures.has(row):
         return {"row": row, "name": name, "w": None, "values": values_of(desk.source, row)}
-    return {
-        "row": row, "name": name, "w": size[0], "h": size[1], "v": desk.pictures.version(row)
-    }  # fmt: skip
+    w, h = desk.pictures.size(row) or (None, None)
+    return {"row": row, "name": name, "w": w, "h": h, "v": desk.pictures.version(row)}
 
 
 def labels_of(source: Source, row: int) -> list[int]:

@@ -1,0 +1,30 @@
+"""Pictures by their number; decoded beside the desk, which is never held up."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from balancemix.review.pictures import THREADS
+from balancemix.review.refused import Refused
+
+FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
+_POOL = ThreadPoolExecutor(THREADS, "pictures")
+
+
+async def get_image(request: Request) -> Response:
+    """Send a picture, at most so wide; its address names its version, so it may be kept."""
+    row, width = request.path_params["row"], request.path_params["width"]
+    pictures = request.app.state.desk.pictures
+    if pictures is None:
+        raise Refused(404, "picture", f"There is no picture {row}.")
+    loop = asyncio.get_running_loop()
+    content = await loop.run_in_executor(_POOL, pictures.jpeg, row, width)
+    return Response(content, media_type="image/jpeg", headers=FOR_EVER)
+
+
+routes = [Route("/image/{row:int}/{width:int}", get_image, methods=["GET"])]
