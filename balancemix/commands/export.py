@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from balancemix.commands import sample
 from balancemix.commands.arguments import add_reading, add_skip_bad, read_options
-from balancemix.commands.audit import add_embedding, judge_arguments
+from balancemix.commands.judging import add_embedding, judge_arguments
 
 if TYPE_CHECKING:
     from balancemix.auditing.export import Corrected

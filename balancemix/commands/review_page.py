@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from balancemix.commands.arguments import add_skip_bad
+from balancemix.commands.judging import add_embedding
 
 if TYPE_CHECKING:
     from balancemix.auditing.findings import Findings
@@ -28,8 +29,6 @@ MEGAPIXELS = 100
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    from balancemix.commands.audit import add_embedding
-
     group = parser.add_argument_group("the page")
     group.add_argument("--port", type=int, help="of the page (default: the one it had before)")
     group.add_argument(
@@ -143,7 +142,8 @@ def first_audit(arguments: argparse.Namespace) -> Findings:
     from balancemix.auditing.findings import find
     from balancemix.auditing.judged import Factors, Judged
     from balancemix.commands import sample
-    from balancemix.commands.audit import find_run, judge_arguments
+    from balancemix.commands.audit import find_run
+    from balancemix.commands.judging import judge_arguments
 
     run_, factors = find_run(arguments), Factors()
 
