@@ -4,7 +4,7 @@ export function h(tag, props = {}, ...children) {
   for (const [name, value] of Object.entries(props)) {
     if (value == null || value === false) continue;
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else if (name in node) node[name] = value;
+    else if (name in node && name !== "list") node[name] = value; // that one is read-only
     else node.setAttribute(name, value === true ? "" : value);
   }
   fill(node, ...children);
