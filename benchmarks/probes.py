@@ -3,10 +3,10 @@
     python benchmarks/probes.py            # goes on where it was stopped
     python benchmarks/probes.py --table    # write the table of what has ended
 
-A person with the truth at hand answers the findings of an audit (probability of at least one half)
-in the order of the review page, one question in ten a probe. After some answers, the errors left
-among the findings are estimated by the probes, and compared with the truth. 300 reviews of each
-cell, with other probes each time. Two ways to go through the list:
+A person with the truth at hand answers the findings of an audit (probability of at least 0.5, or
+of at least 0.1: a longer list) in the order of the review page, one question in ten a probe. After
+some answers, the errors left among the findings are estimated by the probes, and compared with the
+truth. 300 reviews of each cell, with other probes each time. Two ways to go through the list:
 
 focus   picture by picture, as the page orders them
 sweep   as focus, but every third hundred answers are pages of 32 labels, the surest missing ones of
@@ -35,7 +35,6 @@ from balancemix.auditing.judged import weigh
 from balancemix.estimates.estimate import Estimate
 from balancemix.files import to_json, write_text
 from balancemix.judge.opinion import is_judged
-from balancemix.options import ABOVE
 from balancemix.review.order import EVERY, Bools, Ints, picture_order, worth_of
 from balancemix.review.probes import is_reached, probe_order, turns, what_is_left
 
@@ -44,7 +43,8 @@ REVIEWS = 300
 AFTER = (250, 500, 1000, 2000)  # answers
 WAYS = ("focus", "sweep")
 PAGE = 32
-KEY = ("set", "way")
+ABOVE = (0.5, 0.1)  # lists: the usual one, and a longer one
+KEY = ("set", "above", "way")
 
 Record = dict[str, Any]
 
@@ -73,7 +73,7 @@ def main(words: list[str]) -> None:
     """Measure what is missing, and write the table."""
     kept = [json.loads(line) for line in read().splitlines()]
     done = {tuple(record[name] for name in KEY) for record in kept}
-    for cell in [] if "--table" in words else product([*SETS, *CLEAN], WAYS):
+    for cell in [] if "--table" in words else product([*SETS, *CLEAN], ABOVE, WAYS):
         if cell not in done:
             kept.append(dict(zip(KEY, cell, strict=True)) | measure(*cell))
             write_text(KEPT, read() + to_json(kept[-1]) + "\n")
@@ -86,9 +86,9 @@ def read() -> str:
     return KEPT.read_text(encoding="utf-8") if KEPT.exists() else ""
 
 
-def measure(name: str, way: str, reviews: int = REVIEWS) -> Record:
+def measure(name: str, above: float, way: str, reviews: int = REVIEWS) -> Record:
     """Play through many reviews, and compare what the page says with the truth."""
-    findings = listed(name)
+    findings = listed(name, above)
     all_looks = [list(review(findings, way, seed)) for seed in range(reviews)]
     looks = [
         {"answers": count, **summary([looks[i] for looks in all_looks])}
@@ -99,7 +99,7 @@ def measure(name: str, way: str, reviews: int = REVIEWS) -> Record:
 
 
 @cache
-def listed(name: str) -> Listed:
+def listed(name: str, above: float) -> Listed:
     """List the findings of a set."""
     data = known.load(name)
     given = torch.from_numpy(data.given.astype(np.int8))
@@ -109,7 +109,7 @@ def listed(name: str) -> Listed:
     )
     judged = weigh(given, score, confidence, posterior, is_judged(given, score))
     p = judged.probability.double().numpy()
-    row, column = np.nonzero(p >= ABOVE)
+    row, column = np.nonzero(p >= above)
     return Listed(
         row,
         column,
@@ -176,7 +176,8 @@ def next_page(findings: Listed, open_: Bools) -> Ints:
         here = np.flatnonzero(open_)
     most = np.bincount(findings.column[here]).argmax()
     of_class = here[findings.column[here] == most]
-    return of_class[np.argsort(-findings.p[of_class], kind="stable")][:PAGE]
+    surest: Ints = of_class[np.argsort(-findings.p[of_class], kind="stable")]
+    return surest[:PAGE]
 
 
 def summary(looks: list[Look]) -> dict[str, Any]:
@@ -204,15 +205,20 @@ def summary(looks: list[Look]) -> dict[str, Any]:
 
 def table(kept: list[Record]) -> str:
     """Write a line for each set, way and number of answers."""
-    lines = [
-        "| labels | way | answers | findings left | errors left | covers | ratio | ± | modelled |",
-        "|---|---|--:|--:|--:|--:|--:|--:|--:|",
-    ]
+    head = ("labels", "list", "way", "answers", "findings left", "errors left", "covers", "ratio",
+            "±", "modelled")  # fmt: skip
+    lines = [f"| {' | '.join(head)} |", "|---|---|---" + "|--:" * 7 + "|"]
     names = [*SETS, *CLEAN]
-    place = {cell: i for i, cell in enumerate(product(names, WAYS))}
-    for record in sorted(kept, key=lambda record: place[record["set"], record["way"]]):
+    place = {cell: i for i, cell in enumerate(product(names, ABOVE, WAYS))}
+    for record in sorted(kept, key=lambda record: place[tuple(record[k] for k in KEY)]):
         for look in record["looks"]:
-            cells = [record["set"], record["way"], f"{look['answers']:,}", f"{look['left']:,.0f}"]
+            cells = [
+                record["set"],
+                f"≥ {record['above']}",
+                record["way"],
+                f"{look['answers']:,}",
+                f"{look['left']:,.0f}",
+            ]
             cells += [f"{look['truth']:,.0f}", *said(look)]
             lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"

@@ -83,9 +83,9 @@ def is_reached(
     """
     reached = np.zeros(len(probed), dtype=bool)
     if open_.any():
-        rows, score = scores(findings.row, worth, pace)
+        rows, score = scores(findings.row[~swept], worth[~swept], pace)
         at_head = np.quantile(scores(findings.row[open_], worth[open_], pace)[1], AHEAD)
-        whole = np.zeros(int(rows.max()) + 1)
+        whole = np.zeros(int(findings.row.max()) + 1)  # as before any of it was asked in Focus
         whole[rows] = score
         reached |= whole[findings.row] > at_head
     kind = 3 * findings.column + findings.given + 1
