@@ -55,5 +55,14 @@ GROUPS = --group test
 	  $(if $(PINS),--constraint $(PINS) --build-constraint $(PINS),--upgrade --upgrade-strategy eager)
 	touch $@
 
+# Environments of their own, for slow tests with tools that findings are exchanged with.
+.venv-label-studio/ready: PACKAGES = label-studio==1.23.2
+.venv-cleanlab/ready: PACKAGES = --group benchmark
+.venv-label-studio/ready .venv-cleanlab/ready: %/ready: Makefile
+	test -x $*/bin/python || $(PYTHON) -m venv $*
+	$*/bin/python -m pip install --quiet --upgrade pip
+	$*/bin/python -m pip install --quiet $(PACKAGES)
+	touch $@
+
 clean:
-	rm -rf .venv .venv-lowest .venv-latest demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .torture
+	rm -rf .venv .venv-* demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .torture

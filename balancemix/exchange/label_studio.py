@@ -87,17 +87,22 @@ def config(classes: list[str]) -> str:
     for name in classes:
         if _NOT_XML.search(name):
             raise InputError(f"class {name!r}: XML cannot hold it; rename the class")
-    choices = "\n".join(f"    <Choice value={quoteattr(name)}/>" for name in classes)
-    return f"""<View>
-  <Header value="Which of these are in the picture?"/>
-  <Image name="{IMAGE}" value="$image" zoom="true"/>
-  <Text name="findings" value="$findings"/>
-  <Filter name="filter" toName="{LABELS}" minlength="0" placeholder="find a class"/>
-  <Choices name="{LABELS}" toName="{IMAGE}" choice="multiple" showInline="true">
+    choices = "\n".join(f"      <Choice value={quoteattr(name)}/>" for name in classes)
+    return f"""<View style="display: flex; gap: 1em">
+  <View style="flex: 2">
+    <Image name="{IMAGE}" value="$image" zoom="true"/>
+  </View>
+  <View style="flex: 1">
+    <Header value="Which of these are in the picture?"/>
+    <Text name="findings" value="$findings"/>
+    <Filter name="filter" toName="{LABELS}" minlength="0" placeholder="find a class"/>
+    <Choices name="{LABELS}" toName="{IMAGE}" choice="multiple" showInline="true">
 {choices}
-  </Choices>
-  <Header value="Unsure about"/>
-  <Choices name="{UNSURE}" toName="{IMAGE}" choice="multiple" showInline="true" value="$choices"/>
+    </Choices>
+    <Header value="Unsure about"/>
+    <Choices name="{UNSURE}" toName="{IMAGE}" choice="multiple" showInline="true"
+      value="$choices"/>
+  </View>
 </View>
 """
 

@@ -64,7 +64,7 @@ def test_a_task_is_an_image_with_findings_and_its_prediction_the_corrected_label
 
 def test_the_interface_is_xml_with_every_class(work, tasks, tmp_path):
     view = ElementTree.parse(tmp_path / "tasks.xml").getroot()
-    choices = view.find("Choices[@name='labels']")
+    choices = view.find(".//Choices[@name='labels']")
     assert [choice.get("value") for choice in choices] == CLASSES
     assert choices.get("choice") == "multiple"
 
