@@ -14,7 +14,10 @@ from balancemix.commands.arguments import add_skip_bad
 from balancemix.commands.judging import add_embedding
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from balancemix.auditing.findings import Findings
+    from balancemix.auditing.judged import Judged
     from balancemix.data import Source
     from balancemix.data.decisions.store import Store
     from balancemix.options import ReadOptions
@@ -85,6 +88,9 @@ def run(arguments: argparse.Namespace, data: str, options: ReadOptions) -> None:
     from balancemix.review.handling import DeskThread
     from balancemix.review.lock import only_server
 
+    options = replace(
+        options, labels_only=False, skip_bad=True
+    )  # rows without picture are left out
     source = read(data, options)
     folder = store_folder(source.path)
     folder.mkdir(parents=True, exist_ok=True)
@@ -126,22 +132,22 @@ def open_desk(
     from balancemix.progress import progress
     from balancemix.review.desk import Desk
 
+    judge = judge_of(arguments)
     store: Store = thread.run(lambda: Store.open(folder, create=True))
     if thread.run(store.newest_snapshot_id) is None:
-        findings = first_audit(arguments)
+        findings = first_audit(arguments, judge)
         thread.run(save_snapshot, store, findings, progress)
     settings = settings_of(arguments, data)
     pictures = pictures_of(source, options, folder, arguments.max_pixels)
     desk: Desk = thread.run(Desk, source, store, settings, pictures)
+    desk.sampling.judge = judge
     return desk
 
 
-def first_audit(arguments: argparse.Namespace) -> Findings:
-    """Judge the data."""
+def judge_of(arguments: argparse.Namespace) -> Callable[..., Judged]:
+    """Make the judge of the data: `verified` trusts what people decided."""
     from balancemix.auditing.data import judge_data
-    from balancemix.auditing.findings import find
-    from balancemix.auditing.judged import Factors, Judged
-    from balancemix.commands import sample
+    from balancemix.auditing.judged import Factors
     from balancemix.commands.audit import find_run
     from balancemix.commands.judging import judge_arguments
 
@@ -154,8 +160,17 @@ def first_audit(arguments: argparse.Namespace) -> Findings:
             return judge_data(plan.data.path, options, plan, factors=factors)
         return judge_arguments(arguments, run_, verified=verified, factors=factors)
 
+    return judge
+
+
+def first_audit(arguments: argparse.Namespace, judge: Callable[..., Judged]) -> Findings:
+    """Judge the data."""
+    from balancemix.auditing.findings import find
+    from balancemix.commands import sample
+    from balancemix.commands.audit import find_run
+
     print("No audit of this data is kept yet: judging its labels first.", file=sys.stderr)
-    measured = sample.measure(arguments, run_, judge)
+    measured = sample.measure(arguments, find_run(arguments), judge)
     calibration = None if measured is None else measured.calibration
     return find(judge(verified=True), calibration=calibration)
 

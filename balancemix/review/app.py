@@ -18,6 +18,7 @@ from balancemix.review.desk import Desk
 from balancemix.review.handling import DeskThread
 from balancemix.review.refused import Refused
 from balancemix.review.security import Gate, Guard, refusal
+from balancemix.review.settling import Settling
 
 STATIC = Path(__file__).parent / "static"
 KINDS = {
@@ -40,6 +41,7 @@ def make_app(desk: Desk, thread: DeskThread, gate: Gate) -> Starlette:
         exception_handlers={Refused: _refuse, HTTPException: _refuse_address},
     )
     app.state.desk, app.state.thread, app.state.gate = desk, thread, gate
+    app.state.settling, app.state.judging = Settling(desk), None
     return app
 
 

@@ -22,6 +22,7 @@ from balancemix.review.listed import Bools, Listed
 from balancemix.review.log import Entry, Log
 from balancemix.review.order import picture_order
 from balancemix.review.probes import probe_order
+from balancemix.review.sampling import Sampling
 
 STATES = ("open", "unsure", "decided", "disputed", "resolved")
 OPEN, UNSURE, DECIDED, DISPUTED, RESOLVED = range(len(STATES))
@@ -68,6 +69,7 @@ class Desk:
     states     by row and column, of the labels that somebody answered about
     log        every answer in its order
     order      rows with findings, in the order in which to ask
+    sampling   the random sample of whole pictures
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class Desk:
         self.tabs: dict[str, str] = {}  # the tab of each answer since the server started, by client
         self._version = store.version()
         self._load()
+        self.sampling = Sampling(self)
 
     def _load(self) -> None:
         """Read all of the store."""

@@ -81,6 +81,15 @@ class Log:
         """Find the newest answer of a person about a label."""
         return next((e for e in self.about(row, column) if e.reviewer == name), None)
 
+    def settled_of(self, row: int) -> Iterator[Entry]:
+        """List the times that a picture was settled and this was not undone, oldest first."""
+        entries = (self.entries[seq - 1] for seq in self._by_row.get(row, ()))
+        return (entry for entry in entries if entry.seq not in self.undone)
+
+    def settled_rows(self) -> set[int]:
+        """List the pictures that somebody settled."""
+        return {row for row in self._by_row if next(self.settled_of(row), None) is not None}
+
     def live(self) -> Iterator[Entry]:
         """Go through the answers and settled pictures that are not undone, oldest first."""
         return (e for e in self.entries if e.verdict != "undone" and e.seq not in self.undone)

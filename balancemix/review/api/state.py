@@ -50,7 +50,7 @@ def state_of(desk: Desk, who: Person) -> dict[str, Any]:
         "file": f"{desk.store.file.parent.name}/{desk.store.file.name}",
         "changed": desk.changed,
         "commands": dict(settings.commands),
-        "sample": sample_of(desk),
+        "sample": desk.sampling.facts(),
         "classes": classes_of(desk, open_counts(desk, asked)),
     }
 
@@ -71,23 +71,6 @@ def classes_of(desk: Desk, counts: Any) -> list[dict[str, Any]]:
         }
         for k, name in enumerate(desk.source.classes)
     ]
-
-
-def sample_of(desk: Desk) -> dict[str, Any] | None:
-    """Describe the newest random sample of pictures, and how far people are with it."""
-    samples = [each for each in desk.store.samples() if each.unit == "image"]
-    if not samples:
-        return None
-    units = {unit.image for unit in desk.store.units(samples[-1].id)} & desk.place.keys()
-    classes = set(desk.source.classes)
-    settled = {
-        entry.image
-        for entry in desk.log.live()
-        if entry.column is None
-        and entry.covers >= classes
-        and (entry.sample is not None or entry.mode == "file")
-    }
-    return {"id": samples[-1].id, "drawn": len(units), "answered": len(units & settled)}
 
 
 def changes_of(desk: Desk, who: Person, since: int) -> dict[str, Any]:

@@ -1,0 +1,37 @@
+/** A tile of a sweep: its picture, its badge, and whether it has been seen. */
+import {fill, h} from "./dom.js";
+import {address} from "./stage.js";
+
+export class Tile {
+  /** Make a tile; `changed()` is called when it may have become seen. */
+  constructor(item, width, onclick, changed) {
+    const {image} = item;
+    this.badge = h("span", {class: "badge"});
+    const picture = image.values == null ? h("img", {alt: "", src: address(image, width), draggable: false})
+      : h("p", {}, h("b", {}, image.name), h("br"), image.values);
+    this.node = h("div", {role: "option", onclick}, picture, this.badge);
+    Object.assign(this, {item, changed, row: image.row, name: image.name, seen: false});
+    Promise.resolve(picture.decode?.()).then(() => this.see({drawn: true}), () => {
+      fill(this.node, h("p", {}, `${image.name} cannot be read. It is set aside.`));
+      this.see({bad: true});
+    });
+  }
+
+  /** A tile is seen once it is drawn and in view, or cannot be. */
+  see(news) {
+    Object.assign(this, news);
+    this.seen ||= Boolean(this.bad || (this.drawn && this.inView));
+    this.changed();
+  }
+
+  /** Whether the page asks about it. */
+  get asked() { return !this.bad && !this.answered; }
+
+  paint(look, badge, words, selected) {
+    this.node.className = `tile ${look}`;
+    this.badge.textContent = badge;
+    this.words = `${this.name}: ${words}`;
+    this.node.setAttribute("aria-label", this.words);
+    this.node.setAttribute("aria-selected", String(selected));
+  }
+}
