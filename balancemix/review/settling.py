@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from balancemix.auditing.sample import drawing_order
+from balancemix.review.leases import counted
 from balancemix.review.palette import Floats, likeliest, shares
 from balancemix.review.queue import Person, image_of, labels_of
 
@@ -26,17 +27,27 @@ class Settling:
         self._desk = desk
 
     def next_pictures(
-        self, who: Person, order: Order, count: int, holding: Collection[int] = ()
+        self,
+        who: Person,
+        order: Order,
+        count: int,
+        holding: Collection[int] = (),
+        *,
+        anyway: bool = False,
     ) -> dict[str, Any]:
-        """Choose pictures that nobody has settled or looks at, and lease them to the tab."""
+        """Choose pictures that nobody has settled or holds (or `anyway`), and lease them."""
         desk = self._desk
-        taken = {*holding, *desk.leases.others(who.tab)}
+        taken = {} if anyway else desk.leases.others(who.tab)
         rows = desk.sampling.open() if order == "sample" else self.unsettled(order)
-        picked = [row for row in rows if row not in taken][:count]
+        picked = [row for row in rows if row not in taken and row not in holding][:count]
         desk.leases.hold(who.tab, who.name or "", [*holding, *picked])
         describe = self.of_sample if order == "sample" else self.of_model
-        items = [describe(row) for row in picked]
-        return {"items": items, "open": len(rows), "sample": desk.sampling.facts()}
+        return {
+            "items": [describe(row) for row in picked],
+            "open": len(rows),
+            "others": counted(taken[row] for row in rows if row in taken),
+            "sample": desk.sampling.facts(),
+        }
 
     def unsettled(self, order: Order) -> list[int]:
         """List the rows that nobody has settled: in random order, or most expected errors first."""

@@ -14,6 +14,7 @@ from balancemix.review.api.queue import filter_of
 from balancemix.review.bodies import number_of, rows_of
 from balancemix.review.desk import Desk
 from balancemix.review.handling import answer, person_of
+from balancemix.review.leases import counted
 from balancemix.review.listed import Bools
 from balancemix.review.order import corrected
 from balancemix.review.queue import Filter, Person, item
@@ -29,14 +30,23 @@ async def get_grid(request: Request) -> Response:
     if chosen.column is None or chosen.problem is None:
         raise Refused(400, "grid", "A sweep is of one class and one kind: name both.")
     count = number_of(request, "n", 0, MOST, 32)
+    anyway = bool(number_of(request, "anyway", 0, 1, 0))
     holding = rows_of(request, len(request.app.state.desk.source))
-    return await answer(request, lambda desk: page(desk, who, chosen, count, holding))
+    return await answer(
+        request, lambda desk: page(desk, who, chosen, count, holding, anyway=anyway)
+    )
 
 
 def page(
-    desk: Desk, who: Person, chosen: Filter, count: int, holding: Collection[int] = ()
+    desk: Desk,
+    who: Person,
+    chosen: Filter,
+    count: int,
+    holding: Collection[int] = (),
+    *,
+    anyway: bool = False,
 ) -> dict[str, Any]:
-    """Choose the surest findings that nobody holds, and lease them to the tab.
+    """Choose the surest findings that nobody holds (or `anyway`), and lease them to the tab.
 
     `open` counts all that are still to be swept; `over` says that fewer than half of these tiles
     would be right, by the answers so far.
@@ -45,8 +55,8 @@ def page(
     swept = desk.is_asked(who.name) & listed.mask(chosen.column, chosen.problem)
     if chosen.problem == "wrong" and who.name is not None:
         swept &= ~passed_by(desk, who.name)
-    taken = np.array([*holding, *desk.leases.others(who.tab)], dtype=np.int64)
-    free = np.flatnonzero(swept & ~np.isin(listed.row, taken))
+    taken = {} if anyway else desk.leases.others(who.tab)
+    free = np.flatnonzero(swept & ~np.isin(listed.row, [*holding, *taken]))
     picked = free[np.lexsort((listed.row[free], -listed.p[free]))][:count]
     desk.leases.hold(who.tab, who.name or "", [*holding, *listed.row[picked].tolist()])
     likely = corrected(listed.given, listed.p, desk.errors())
@@ -55,6 +65,7 @@ def page(
         "items": [item(desk, int(row), who, chosen) for row in listed.row[picked]],
         "open": int(swept.sum()),
         "over": bool(over),
+        "others": counted(taken[row] for row in listed.row[swept].tolist() if row in taken),
     }
 
 

@@ -59,8 +59,11 @@ async def get_settle(request: Request) -> Response:
     order = _ORDER("order", request.query_params.get("order"))
     count = number_of(request, "n", 0, MOST, 3)
     holding = rows_of(request, len(request.app.state.desk.source))
+    anyway = bool(number_of(request, "anyway", 0, 1, 0))
     settling: Settling = request.app.state.settling
-    return await answer(request, lambda desk: settling.next_pictures(who, order, count, holding))
+    return await answer(
+        request, lambda desk: settling.next_pictures(who, order, count, holding, anyway=anyway)
+    )
 
 
 async def post_settle(request: Request) -> Response:

@@ -1,12 +1,13 @@
 /** Settle: one whole picture, all of its labels, without what the audit thinks. */
 import {button, count, fill, h, say, uuid} from "./dom.js";
 import {Stage, prefetch} from "./stage.js";
+import {atWork} from "./tile.js";
 
 const PAGE = 24, AHEAD = 3, STEP = 50; // classes of the palette, pictures, of a sample
 const CLICK = matchMedia("(pointer: coarse)").matches ? "Tap" : "Click";
 const said = {doubted: "not there", added: "there", unsure: "unsure"};
 let app, main, order, sample, stage; // what is settled
-let item, marks, shown, start, began, ahead, past, aside, sent, visit; // how far it is
+let item, marks, shown, start, began, ahead, past, aside, sent, visit, others, anyway; // how far it is
 let turning = 0; // number of the turn, so that what comes late is dropped
 const place = h("p", {class: "small"}), left = h("span", {class: "small left"}), pager = h("div", {class: "row pager"});
 const labelled = h("div", {class: "chips"}), palette = h("div", {class: "chips"});
@@ -21,7 +22,7 @@ export const screen = {
   name: "settle",
   show(main_, app_, query) {
     [app, main, order, sample, item] = [app_, main_, query.order, app_.state.sample, null];
-    [ahead, past, aside, sent, visit] = [[], [], [], null, {}];
+    [ahead, past, aside, sent, visit, anyway] = [[], [], [], null, {}, 0];
     if (!order && sample && sample.answered < sample.drawn) order = "sample";
     if (order) begin();
     else choose();
@@ -91,7 +92,10 @@ async function next() {
     if (now !== turning) return;
     ahead.push(...more);
   }
-  if (!ahead.length) return isSample() ? over() : stop("Every picture is settled, or somebody looks at it.");
+  if (!ahead.length) {
+    const taken = atWork(others), show = button("Show them anyway", () => { anyway = 1; begin(); }, null, {class: "main"});
+    return taken ? stop(taken, [], show) : isSample() ? over() : stop("Every picture is settled.");
+  }
   show({item: ahead.shift(), marks: new Map()});
   if (ahead.length < AHEAD) ahead.push(...await ask().then((more) => (now === turning ? more : [])));
   for (const {image} of ahead) if (image.values == null) prefetch(image).catch(() => null);
@@ -100,8 +104,8 @@ async function next() {
 async function ask() {
   await sent?.catch(() => null); // else what was just answered would be asked again
   const held = [item, ...ahead, ...aside].filter(Boolean).map(({image}) => image.row);
-  const reply = await app.get(`/api/settle?order=${order}&n=${AHEAD - ahead.length}&holding=${held}`);
-  sample = reply.sample;
+  const reply = await app.get(`/api/settle?order=${order}&n=${AHEAD - ahead.length}&anyway=${anyway}&holding=${held}`);
+  ({sample, others} = reply);
   return reply.items;
 }
 
@@ -216,8 +220,6 @@ async function over() {
     const reply = await app.get("/api/sample");
     if (now !== turning) return;
     sample = reply.sample;
-    const last = sample.drawn - sample.answered, again = button("Look again", () => begin());
-    if (last) return stop(`${count(last, "picture")} of the sample ${last === 1 ? "is" : "are"} open in another tab.`, [], again);
     const [first, ...rest] = reply.result ?? [];
     if (reply.result) return stop(first ?? `${sample.drawn} pictures are too few to measure anything.`, rest,
       button(`${STEP} more`, () => begin(sample.drawn + STEP), null, {class: first ? "" : "main"}),

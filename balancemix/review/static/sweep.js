@@ -2,7 +2,7 @@
 import {look} from "./closer.js";
 import {button, count, fill, h, say, uuid} from "./dom.js";
 import {address} from "./stage.js";
-import {Tile} from "./tile.js";
+import {Tile, atWork} from "./tile.js";
 
 const MOST = 32, HELD = 60; // tiles on a page, findings in the browser
 const CLICK = matchMedia("(pointer: coarse)").matches ? "Tap" : "Click";
@@ -30,7 +30,7 @@ const kinds = {
     title: (name) => ["Whether these show ", ...quoted(name), ` is not known. ${CLICK} those that `, h("u", {}, "do not"), "."]},
 };
 let app, main, subject, kind, words; // what is swept
-let tiles, ahead, aside, marks, current, page, open, began, shape, closer, sent; // how far it is
+let tiles, ahead, aside, marks, current, page, open, others, anyway, began, shape, closer, sent; // how far it is
 let turning = 0, live = false; // number of the turn, so that what comes late is dropped; whether the screen is shown
 const grid = h("div", {class: "tiles", role: "listbox", tabIndex: 0, "aria-multiselectable": "true"});
 const title = h("h1"), place = h("p", {class: "small"}), counts = h("span", {class: "tally"}), left = h("span", {class: "small left"});
@@ -45,7 +45,7 @@ export const screen = {
     [app, main, subject] = [app_, main_, app_.classes.get(Number(query.class || NaN))];
     kind = kinds[query.kind] ? query.kind : Object.keys(kinds).find((each) => subject?.[each]) ?? "missing";
     words = kinds[kind];
-    [tiles, ahead, aside, marks, page, closer, sent] = [[], [], [], new Map(), 0, null, null];
+    [tiles, ahead, aside, marks, page, anyway, closer, sent] = [[], [], [], new Map(), 0, 0, null, null];
     if (!subject) return choose();
     live = true;
     layOut();
@@ -103,8 +103,8 @@ function layOut() {
 async function ask(n) {
   await sent?.catch(() => null); // else what was just answered would be asked again
   const held = [...tiles.map((tile) => tile.row), ...ahead.map((item) => item.image.row), ...aside];
-  const reply = await app.get(`/api/grid?class=${subject.id}&kind=${kind}&n=${n}&holding=${held}`);
-  open = reply.open;
+  const reply = await app.get(`/api/grid?class=${subject.id}&kind=${kind}&n=${n}&anyway=${anyway}&holding=${held}`);
+  ({open, others} = reply);
   return reply.items.map((item) => ({...item, over: reply.over}));
 }
 
@@ -246,8 +246,12 @@ function back() {
 function stop(over) {
   app.bar(null);
   fill(app.foot, h("span", {class: "note"}), button("Undo", () => app.undo(), "Z"));
+  const focus = () => app.go("focus", {class: subject.id});
+  const taken = !over && atWork(others);
   fill(main, h("div", {class: "middle"},
-    h("h1", {}, over ? "From here on fewer than half would be right." : `Nothing open for “${subject.name}”, ${kind}.`),
-    h("div", {class: "chips"}, button("Go on in Focus", () => app.go("focus", {class: subject.id}), null, {class: over ? "main" : ""}),
+    h("h1", {}, over ? "From here on fewer than half would be right." : taken || `Nothing open for “${subject.name}”, ${kind}.`),
+    h("div", {class: "chips"},
+      taken && button("Show them anyway", () => { anyway = 1; again(0, []); }, null, {class: "main"}),
+      button("Go on in Focus", focus, null, {class: over ? "main" : ""}),
       button("Another class", async () => { await app.refresh(); app.go("sweep"); }))));
 }

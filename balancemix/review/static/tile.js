@@ -1,5 +1,5 @@
 /** A tile of a sweep: its picture, its badge, and whether it has been seen. */
-import {fill, h} from "./dom.js";
+import {count, fill, h} from "./dom.js";
 import {address} from "./stage.js";
 
 export class Tile {
@@ -34,4 +34,10 @@ export class Tile {
     this.node.setAttribute("aria-label", this.words);
     this.node.setAttribute("aria-selected", String(selected));
   }
+}
+
+/** Say who looks at the pictures that are left; nothing if nobody does. */
+export function atWork(others) {
+  const names = Object.keys(others), n = Object.values(others).reduce((sum, each) => sum + each, 0);
+  return n ? `${names.join(" and ")} ${names.length > 1 ? "are" : "is"} looking at the last ${count(n, "picture")}.` : "";
 }
