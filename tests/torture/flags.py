@@ -13,6 +13,7 @@ ALWAYS = {
     "train": ["--no-pretrained", "--set", "model.hidden=4", "--set", "train.epochs=1"],
     "embed": ["--no-pretrained", "--views", "1", "--image-size", "32"],
     "bench": ["--tables"],
+    "review": ["--status"],  # without it, a page waits for somebody
 }
 # Numbers of these may be as large as any: nothing is made of that size.
 HARMLESS = {"seed", "limit", "threshold", "above", "lr", "alpha", "epsilon", "clip", "ema"}
