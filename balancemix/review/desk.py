@@ -59,6 +59,14 @@ class Settings:
     commands: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass
+class Asking:
+    """What a tab was asked: how many questions since the last probe, and the probes by row."""
+
+    since: int = 0
+    probes: dict[int, int] = field(default_factory=dict)
+
+
 class Desk:
     """The data, the store, and what follows from both.
 
@@ -90,6 +98,7 @@ class Desk:
         self.place = {name: i for i, name in enumerate(source.names)}
         self.column = {name: k for k, name in enumerate(source.classes)}
         self.store_id = store.id()
+        self.asking: dict[str, Asking] = {}  # by tab
         self.tabs: dict[str, str] = {}  # the tab of each answer since the server started, by client
         self._version = store.version()
         self._load()
@@ -119,6 +128,7 @@ class Desk:
                 self.status[self.index[key]] = STATES.index(state.state)
         self.people = self.store.people()
         self._answered: dict[str, Bools] = {}
+        self.asking.clear()
         self.probes = probe_order(len(self.listed), int(_share(self.store_id) * 2**32))
         self.sort()
 

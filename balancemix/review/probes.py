@@ -44,16 +44,17 @@ class Turn(NamedTuple):
 
 
 def turns(
-    rows: Sequence[int], findings: Listed, open_: Bools, probes: Ints, since: int = 0
+    rows: Sequence[int] | Ints, findings: Listed, open_: Bools, probes: Ints, since: int = 0
 ) -> Iterator[Turn]:
     """Mix probes into an order of pictures: one question in ten, the others in their order.
 
     `since` is how many questions were asked since the last probe. A picture is shown once.
     """
-    questions = np.bincount(findings.row[open_], minlength=max(rows, default=0) + 1)
-    waiting = iter([int(i) for i in probes[open_[probes]]])
+    last = int(findings.row.max(initial=0))
+    questions = np.bincount(findings.row[open_], minlength=last + 1)
+    waiting = map(int, probes[open_[probes]])
     shown: set[int] = set()
-    queue = iter(rows)
+    queue = map(int, rows)
     while True:
         if since >= EVERY - 1:
             probe = next((i for i in waiting if int(findings.row[i]) not in shown), None)

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from balancemix.data.source import Source
-from balancemix.review.desk import DECIDED, DISPUTED, STATES, UNSURE, Desk
+from balancemix.review.desk import DECIDED, DISPUTED, STATES, UNSURE, Asking, Desk
 from balancemix.review.leases import counted
-from balancemix.review.listed import PROBLEMS, Bools
+from balancemix.review.listed import PROBLEMS, Bools, Ints
 from balancemix.review.log import Entry
+from balancemix.review.probes import turns
 
 RECENT, FEWEST = 50, 10  # answers by which time is estimated
 
@@ -51,13 +52,14 @@ def next_items(
     asked = mask & (desk.status == UNSURE if chosen.unsure else desk.is_asked(who.name))
     rows = len(desk.source)
     wanted = rows_with(desk, asked, rows)
-    mine = np.zeros(rows, dtype=np.bool_)
-    mine[list(holding)] = True
     taken = {} if anyway else desk.leases.others(who.tab)
-    others = np.zeros(rows, dtype=np.bool_)
-    others[list(taken)] = True
-    order = desk.order
-    picked = order[wanted[order] & ~mine[order] & ~others[order]][:count].tolist()
+    free = np.ones(rows, dtype=np.bool_)
+    free[[*holding, *taken]] = False
+    order = desk.order[(wanted & free)[desk.order]]
+    if chosen == Filter():
+        picked = with_probes(desk, who, order, asked & free[desk.listed.row], count)
+    else:  # a random one of a class would say nothing of all findings
+        picked = order[:count].tolist()
     desk.leases.hold(who.tab, who.name or "", [*holding, *picked])
     done = rows_with(desk, mask, rows) & ~wanted
     questions = int(asked.sum())
@@ -68,6 +70,33 @@ def next_items(
         "minutes": minutes_left(desk.log.live(), who.name, questions),
         "others": counted(name for row, name in taken.items() if wanted[row] and name),
     }
+
+
+def with_probes(desk: Desk, who: Person, order: Ints, asked: Bools, count: int) -> list[int]:
+    """Take the next pictures of an order, with one question in ten drawn at random."""
+    asking = desk.asking.setdefault(who.tab, Asking(since_probe(desk.log.live(), who.name)))
+    questions = np.bincount(desk.listed.row[asked], minlength=len(desk.source))
+    picked: list[int] = []
+    for turn in turns(order, desk.listed, asked, desk.probes, asking.since):
+        if len(picked) == count:
+            break
+        picked.append(turn.row)
+        number = int(questions[turn.row])
+        if turn.probe is None:
+            asking.since += number
+        else:
+            asking.since = number - 1
+            asking.probes[turn.row] = turn.probe
+    return picked
+
+
+def since_probe(entries: Iterable[Entry], name: str | None) -> int:
+    """Count the questions that a person answered since their last probe."""
+    count = 0
+    for entry in entries:
+        if entry.reviewer == name and entry.mode == "focus":
+            count = 0 if entry.probe else count + 1
+    return count
 
 
 def item(desk: Desk, row: int, who: Person, chosen: Filter = Filter()) -> dict[str, Any]:
@@ -91,6 +120,7 @@ def finding(desk: Desk, i: int, who: Person) -> dict[str, Any]:
     status = int(desk.status[i])
     if mine is None and who.name is not None and status in (DECIDED, DISPUTED) and desk.shared()[i]:
         status = 0
+    asking = desk.asking.get(who.tab)
     verdict = None
     if mine is not None:
         verdict = "absent" if mine.column is None else mine.verdict
@@ -101,7 +131,7 @@ def finding(desk: Desk, i: int, who: Person) -> dict[str, Any]:
         "suggested": int(listed.suggested[i]),
         "p": None if desk.settings.blind else round(float(listed.p[i]), 4),
         "measured": bool(listed.measured[i]),
-        "probe": False,
+        "probe": asking is not None and asking.probes.get(row) == i,
         "state": STATES[status],
         "mine": verdict,
     }
