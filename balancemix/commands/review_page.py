@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from balancemix.commands.arguments import add_skip_bad
 from balancemix.commands.judging import add_embedding
 
 if TYPE_CHECKING:
@@ -66,9 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MILLIONS",
         help="of a picture that is shown (default %(default)s)",
     )
-    parser.set_defaults(split=None, labels=None, confidence=None)
+    parser.set_defaults(split=None, labels=None, confidence=None, skip_bad=True)
     add_embedding(parser)
-    add_skip_bad(parser)
 
 
 def run(arguments: argparse.Namespace, data: str, options: ReadOptions) -> None:
@@ -88,9 +86,8 @@ def run(arguments: argparse.Namespace, data: str, options: ReadOptions) -> None:
     from balancemix.review.handling import DeskThread
     from balancemix.review.lock import only_server
 
-    options = replace(
-        options, labels_only=False, skip_bad=True
-    )  # rows without picture are left out
+    # Rows without their picture are left out.
+    options = replace(options, labels_only=False, skip_bad=True)
     source = read(data, options)
     folder = store_folder(source.path)
     folder.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ from balancemix.data.decisions.undoing import Undo
 from balancemix.data.source import Source
 from balancemix.errors import InputError
 from balancemix.review.leases import Leases
-from balancemix.review.listed import Bools, Listed
+from balancemix.review.listed import Bools, Ints, Listed
 from balancemix.review.log import Entry, Log
 from balancemix.review.order import picture_order
 from balancemix.review.probes import probe_order
@@ -76,7 +76,6 @@ class Desk:
     status     F numbers: the place of each finding's state in STATES
     states     by row and column, of the labels that somebody answered about
     log        every answer in its order
-    order      rows with findings, in the order in which to ask
     sampling   the random sample of whole pictures
     """
 
@@ -133,12 +132,23 @@ class Desk:
         self.sort()
 
     def sort(self) -> None:
-        """Work out the order again, by what the answers say so far."""
+        """Let the order be worked out again, by what the answers say so far."""
         self._sorted_at = len(self.log)
-        given = (self.source.given == 1).sum(0).tolist()
-        every = np.ones(len(self.listed), dtype=np.bool_)
-        rows = picture_order(self.listed, every, self.errors(), given)
-        self.order: npt.NDArray[np.int64] = np.array(rows, dtype=np.int64)
+        self._orders: dict[tuple[int | None, str | None], Ints] = {}
+
+    def order(self, column: int | None = None, problem: str | None = None) -> Ints:
+        """List the rows with findings of a class and a problem in the order in which to ask.
+
+        Those with open ones come first; what is opened again by an undo is among the others.
+        """
+        if (column, problem) not in self._orders:
+            chosen = self.listed.mask(column, problem)
+            fresh = chosen & ((self.status == OPEN) | (self.status == UNSURE))
+            given, errors = (self.source.given == 1).sum(0).tolist(), self.errors()
+            first = picture_order(self.listed, fresh, errors, given)
+            rest = np.setdiff1d(self.listed.row[chosen], first)
+            self._orders[column, problem] = np.array([*first, *rest], dtype=np.int64)
+        return self._orders[column, problem]
 
     def refresh(self) -> None:
         """Take in what another process wrote to the store, if one did."""

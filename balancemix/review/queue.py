@@ -55,7 +55,8 @@ def next_items(
     taken = {} if anyway else desk.leases.others(who.tab)
     free = np.ones(rows, dtype=np.bool_)
     free[[*holding, *taken]] = False
-    order = desk.order[(wanted & free)[desk.order]]
+    order = desk.order(chosen.column, chosen.problem)
+    order = order[(wanted & free)[order]]
     if chosen == Filter():
         picked = with_probes(desk, who, order, asked & free[desk.listed.row], count)
     else:  # a random one of a class would say nothing of all findings
