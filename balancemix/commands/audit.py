@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from balancemix.commands import sample
+from balancemix.commands import gallery, sample
 from balancemix.commands.arguments import (
     add_above,
     add_force,
@@ -38,7 +38,7 @@ once they are answered, the figures and probabilities are measured, with interva
 
 examples:
   balancemix audit photos/ --out findings.csv
-  balancemix audit runs/photos
+  balancemix audit runs/photos --gallery page.html
   balancemix audit photos/ --sample 50
   balancemix audit photos/ --for label-studio
   balancemix audit --labels y.npy --confidence p.npy --out findings.csv"""
@@ -54,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="file to write, .csv or .xlsx (default findings.csv, in RUN or here)",
     )
+    gallery.add_argument(parser)
     add_exchange(parser)
     add_above(parser, "least probability of a finding; 0 lists every label")
     add_force(parser)
@@ -117,6 +118,7 @@ def run(arguments: argparse.Namespace) -> None:
         above = 0.0  # whatever the audit thinks of them
     run_ = find_run(arguments)
 
+    gallery.check(arguments, run_, inputs(arguments))
     factors = Factors()
 
     def judge_anew() -> Judged:
@@ -150,6 +152,9 @@ def run(arguments: argparse.Namespace) -> None:
     summary = {"file": str(out), **findings.summary()}
     if measured is not None:
         summary["measured"] = measured.as_json()
+    if arguments.gallery is not None:
+        steps = [gallery.write(arguments, run_, findings, measured, out), *steps]
+        summary["gallery"] = str(arguments.gallery)
     if arguments.json:
         print(to_json(summary, indent=2))
     else:

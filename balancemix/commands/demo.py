@@ -65,11 +65,12 @@ def check_run(outputs: Outputs, name: str, plan: Plan, *, force: bool) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Train both, write the page, print the table."""
     from balancemix.commands.show import console, make_table, scores
-    from balancemix.data import rows_of
     from balancemix.files import check_folder, json_text, to_json, write_text
     from balancemix.manifest import Outputs, checksum, checksum_of
     from balancemix.progress import progress
-    from balancemix.report import gallery
+    from balancemix.report import demo_page
+    from balancemix.report.cards import make_cards
+    from balancemix.report.pictures import PicturedRows
     from balancemix.report.summary import Summary
     from balancemix.training.experiment import train_plan
 
@@ -88,8 +89,10 @@ def run(arguments: argparse.Namespace) -> None:
     commands = [f"balancemix demo --seed {arguments.seed} --epochs {arguments.epochs}"]
     commands += [f"balancemix audit {arguments.out / name}" for name in METHODS]
     assert experiment.splits.source is not None
-    rows = rows_of(experiment.splits.source)
-    write_text(page, gallery.make_page(summaries, rows, commands).render())
+    rows = PicturedRows.of(experiment.splits.source)
+    cards = make_cards(summaries[METHODS[-1]].findings, rows)
+    review = f"balancemix review {arguments.out / METHODS[-1]}"
+    write_text(page, demo_page.make_page(summaries, cards, review, commands).render())
     outputs.remember(page)
     quality = summaries[METHODS[-1]].quality
     if arguments.json:

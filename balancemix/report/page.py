@@ -12,6 +12,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from balancemix.manifest import Outputs
+from balancemix.report.cards import LOOKS, SIGNS
 from balancemix.report.figures import style
 
 COLOURS = {"ink": style.INK, "faint": style.FAINT, "line": style.GRID, "paper": style.PAPER}
@@ -73,7 +74,7 @@ def environment() -> Environment:
         "exact": _exact,
         "variable": style.variable,
     }
-    made.globals |= {"colours": COLOURS, "dark": style.DARK}
+    made.globals |= {"colours": COLOURS, "dark": style.DARK, "signs": SIGNS, "looks": LOOKS}
     return made
 
 

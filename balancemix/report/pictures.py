@@ -1,38 +1,67 @@
-"""Pictures of a run's rows: the files that its data names, wherever they are now."""
+"""Pictures of rows on a page: the files that the data names, wherever they are now, made small."""
+
+from __future__ import annotations
 
 import base64
 import io
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from PIL import Image
+from torch import Tensor
 
-from balancemix.data import images
+from balancemix.data import images, values
 from balancemix.data.formats import picture_folder
+from balancemix.data.pictures import NotShown, PictureFile, flatten, jpeg
+from balancemix.data.source import ReadOptions, Source
 from balancemix.errors import InputError
 from balancemix.run import Run
 
 SIDE = 320  # pixels of a picture on a page
+QUALITY = 75  # of its JPEG
+TINY = 128  # pixels; up to here every one of them is kept
 
 
 class PicturedRows:
-    """Rows with pictures in a folder, by their names; any of them may be missing."""
+    """Rows with pictures in a folder, by their names; any of them may be missing.
 
-    def __init__(self, names: Sequence[str], folder: Path) -> None:
+    `files` are those of the rows where they are known, or N×H×W pixels.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        folder: Path | None,
+        files: Sequence[Path] | Tensor | None = None,
+        features: Tensor | None = None,
+    ) -> None:
         self.names, self.folder = list(names), folder
+        self.files, self.features = files, features
+
+    @classmethod
+    def of(cls, source: Source, options: ReadOptions = ReadOptions()) -> PicturedRows:
+        """Take the pictures that a data set names, which was read with these options."""
+        folder = None if source.images is None else picture_folder(source.path, options)
+        return cls(source.names, folder, source.images, source.features)
 
     def picture(self, i: int) -> Image.Image | None:
-        """Decode the picture of row i, if it is in the folder."""
-        path = images.find_all(self.folder, [self.names[i]])[0]
-        # A run may come from anybody: its names lead nowhere else.
-        inside = Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.folder))
-        if not inside or not images.is_file(path):
+        """Decode the picture of row i, if there is one below the folder; made small."""
+        if isinstance(self.files, Tensor):
+            return Image.fromarray(self.files[i].numpy())
+        if self.folder is None:
             return None
-        try:
-            return images.decode(path)
-        except InputError:  # damaged since
+        if self.files is not None:
+            path = self.files[i]
+        else:
+            path = images.find_all(self.folder, [self.names[i]])[0]
+        try:  # a run may come from anybody: its names lead nowhere else
+            return PictureFile.find(path, self.folder).read(SIDE)
+        except NotShown:
             return None
+
+    def values(self, i: int) -> str:
+        """Write the values of row i, for one without a picture."""
+        return values.written(self.features, i)
 
 
 def find_folder(run: Run, folder: Path | None = None) -> Path | None:
@@ -52,9 +81,11 @@ def data_uri(image: Image.Image | None) -> str:
     """Write a picture as a data URI, at most `SIDE` pixels wide and high; "" for none."""
     if image is None:
         return ""
-    small, data = max(image.size) <= SIDE, io.BytesIO()
-    kind = "png" if small else "jpeg"
-    if not small:
+    if max(image.size) <= TINY:
+        data = io.BytesIO()
+        image.save(data, format="png")
+        kind, content = "png", data.getvalue()
+    else:
         image.thumbnail((SIDE, SIDE))
-    image.save(data, format=kind)
-    return f"data:image/{kind};base64,{base64.b64encode(data.getvalue()).decode()}"
+        kind, content = "jpeg", jpeg(flatten(image), QUALITY)
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"

@@ -9,9 +9,9 @@ from typing import Any
 from balancemix.auditing.probability import SIDES as PROBLEMS
 from balancemix.evaluation.scoring import headline
 from balancemix.labels.classes import NAMES, class_counts, imbalance
+from balancemix.report.cards import Cards, make_cards
 from balancemix.report.figures import classes, curves, mixtures
 from balancemix.report.figures.frequency import by_frequency
-from balancemix.report.gallery import cards
 from balancemix.report.page import Drawing, Page
 from balancemix.report.pictures import PicturedRows, find_folder
 from balancemix.report.summary import Summary
@@ -211,20 +211,23 @@ def _findings(summary: Summary, most: int = 20) -> list[Record]:
     return records
 
 
-def _pictured(summary: Summary, images: Path | None) -> list[Record]:
-    """Show the rows with the worst findings, if any of their pictures is found."""
-    folder = find_folder(summary.run, images)
-    if folder is None:
-        return []
-    shown = cards(PicturedRows(summary.findings.judged.names, folder), summary.findings)
-    missing = sum(not card["picture"] for card in shown)
-    if missing:
+def _pictured(summary: Summary, images: Path | None) -> Cards:
+    """Show the rows with the surest findings, and say how many of their pictures are not found."""
+    findings, run = summary.findings, summary.run
+    folder, source = find_folder(run, images), findings.judged.source
+    if images is None and source is not None:
+        rows = PicturedRows.of(source, run.plan.data.reading())
+    else:
+        rows = PicturedRows(findings.judged.names, folder)
+    cards = make_cards(findings, rows)
+    missing = len(cards) - cards.pictured
+    if missing and folder is not None:
         warnings.warn(
-            f"{folder}: pictures of rows are not there ({missing} of {len(shown)}); pass --images "
+            f"{folder}: pictures of rows are not there ({missing} of {len(cards)}); pass --images "
             "and their folder",
             stacklevel=2,
         )
-    return shown if missing < len(shown) else []
+    return cards
 
 
 def _file_names(names: list[str]) -> list[str]:

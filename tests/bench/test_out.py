@@ -4,12 +4,13 @@ import json
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from balancemix.bench.plan import read_bench
 from balancemix.cli import main
 from balancemix.files import write_json
 from balancemix.manifest import Outputs
-from balancemix.report import gallery
+from balancemix.report import demo_page
 from tests.bench.plans import PLAN
 from tests.conftest import tiny_arrays
 
@@ -53,7 +54,7 @@ def test_a_folder_that_only_looks_like_a_bench_is_refused(plan, tmp_path, capsys
 @pytest.fixture
 def demo(monkeypatch):
     """Leave out the page, which takes longer than the training."""
-    monkeypatch.setattr(gallery, "cards", lambda rows, findings: [])
+    monkeypatch.setattr(demo_page, "learning", lambda curves: Figure())
     return ["demo", "--epochs", "1", "--out", "runs"]
 
 

@@ -5,6 +5,7 @@ import re
 from jinja2 import DictLoader
 
 from balancemix.bench.table import Cell, Row, Table
+from balancemix.report.cards import Card, Cards, Tag
 from balancemix.report.figures import curves, style
 from balancemix.report.page import Drawing, environment
 from balancemix.report.page import Page as Made
@@ -12,12 +13,13 @@ from tests.conftest import ROOT
 from tests.page import Page
 
 TEMPLATES = {
-    "bench.html", "demo.html", "page.css", "page.html", "page.js", "parts.html", "run.html",
+    "bench.html", "demo.html", "gallery.css", "gallery.html", "gallery.js", "page.css",
+    "page.html", "page.js", "parts.html", "run.html",
 }  # fmt: skip
 HOSTILE = "<b>\"x\" & 'y'</b>"
 EVERY_PART = """
 {% extends "page.html" %}
-{% from "parts.html" import bench_table, commands, drawing, gallery, grid, select %}
+{% from "parts.html" import bench_table, commands, drawing, gallery, grid, label, select %}
 {% block lead %}{{ hostile }}{% endblock %}
 {% block sections %}
 <h2>{{ hostile }}</h2>
@@ -28,7 +30,8 @@ EVERY_PART = """
 {{ drawing(drawings.d0, {"column": hostile}) }}
 {{ drawing(drawings.d1, {"column": 1}) }}
 {{ commands([hostile]) }}
-{{ gallery(cards) }}
+{{ gallery(cards, hostile, hostile) }}
+{{ label(cards.cards[0].tags[0]) }}
 {% endblock %}
 """
 
@@ -36,12 +39,16 @@ EVERY_PART = """
 def hostile_page(draw=lambda: curves.learning({HOSTILE: [1.0, 2.0]})) -> Made:
     rows = (Row(HOSTILE, HOSTILE, (Cell((1.0, 2.0), HOSTILE),)), Row("", "", (Cell(),)))
     picture = "data:image/png;base64,AA"
-    card = {"name": HOSTILE, "picture": picture, "labels": [(HOSTILE, "wrong")], "truth": HOSTILE}
+    tags = [Tag(HOSTILE, "wrong", "97 %"), Tag(HOSTILE)]
+    cards = [
+        Card(HOSTILE, picture, "", tags, ["wrong:0"], HOSTILE),
+        Card(HOSTILE, "", HOSTILE, tags, ["wrong:0"]),
+    ]
     facts = {
         "hostile": HOSTILE,
         "records": [{HOSTILE: HOSTILE, "n": 1234}, {HOSTILE: None, "n": float("nan")}],
         "table": Table("t", HOSTILE, ((HOSTILE, HOSTILE),), rows),
-        "cards": [card],
+        "cards": Cards(cards, 3, full=True, columns={0: HOSTILE}),
     }
     drawings = [Drawing(name, draw(), HOSTILE) for name in ("alone", "d0", "d1")]
     return Made("every_part", HOSTILE, drawings, facts)

@@ -1,0 +1,70 @@
+"""`balancemix audit --gallery`: the findings as pictures, on a page that needs no server."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from balancemix.commands.arguments import read_options
+
+if TYPE_CHECKING:
+    from balancemix.auditing.findings import Findings
+    from balancemix.auditing.measured import Measured
+    from balancemix.report.cards import Pictured
+    from balancemix.run import Run
+
+
+def add_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare --gallery."""
+    parser.add_argument(
+        "--gallery", type=Path, metavar="HTML", help="also write a page with the pictures"
+    )
+
+
+def check(arguments: argparse.Namespace, run_: Run | None, inputs: list[Path]) -> None:
+    """Refuse, before anything is computed, a page that must not be written."""
+    from balancemix.errors import InputError
+    from balancemix.files import check_output
+
+    if arguments.gallery is None:
+        return
+    if arguments.sample is not None:
+        raise InputError("--gallery is about findings; leave it out with --sample")
+    if run_ is not None:
+        data = Path(run_.plan.data.path)
+        run_.check_output(arguments.gallery, force=arguments.force, inputs=[data])
+    else:
+        check_output(arguments.gallery, force=arguments.force, inputs=inputs)
+
+
+def write(
+    arguments: argparse.Namespace,
+    run_: Run | None,
+    findings: Findings,
+    measured: Measured | None,
+    out: Path,
+) -> str:
+    """Write the page, and say in a line what it shows; `out` is the file of all findings."""
+    from balancemix.files import write_text
+    from balancemix.report import gallery
+    from balancemix.report.cards import make_cards
+
+    cards = make_cards(findings, pictured(arguments, run_, findings))
+    page = gallery.make_page(findings, cards, arguments.data, out, measured)
+    write_text(arguments.gallery, page.render())
+    if run_ is not None:
+        run_.outputs.remember(arguments.gallery)
+    some = "all" if len(cards) == cards.rows else f"the {len(cards):,} surest of"
+    return f"pictures: {arguments.gallery} ({some} {cards.rows:,} {cards.noun} with findings)"
+
+
+def pictured(arguments: argparse.Namespace, run_: Run | None, findings: Findings) -> Pictured:
+    """Find the pictures of the rows that were audited, if they have any."""
+    from balancemix.report.pictures import PicturedRows
+
+    source = findings.judged.source
+    if source is None:
+        return PicturedRows(findings.judged.names, None)
+    options = read_options(arguments) if run_ is None else run_.plan.data.reading()
+    return PicturedRows.of(source, options)
