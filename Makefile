@@ -57,8 +57,9 @@ GROUPS = --group test
 
 # Environments of their own, for slow tests with tools that findings are exchanged with.
 .venv-label-studio/ready: PACKAGES = label-studio==1.23.2
+.venv-fiftyone/ready: PACKAGES = fiftyone==1.22.1
 .venv-cleanlab/ready: PACKAGES = --group benchmark
-.venv-label-studio/ready .venv-cleanlab/ready: %/ready: Makefile
+.venv-label-studio/ready .venv-fiftyone/ready .venv-cleanlab/ready: %/ready: Makefile
 	test -x $*/bin/python || $(PYTHON) -m venv $*
 	$*/bin/python -m pip install --quiet --upgrade pip
 	$*/bin/python -m pip install --quiet $(PACKAGES)

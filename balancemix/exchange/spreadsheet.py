@@ -33,10 +33,10 @@ def write(findings: Findings, out: Path) -> None:
         sheet.freeze_panes = "A2"
         choice = DataValidation("list", formula1=f'"{",".join(VERDICTS)}"', allow_blank=True)
         choice.add(f"{'ABCDEFGHIJ'[HEADER.index('verdict')]}2:J{ROWS + 1}")
-        sheet.add_data_validation(choice)
+        sheet.data_validations.append(choice)
         sheet.append(list(HEADER))
         for line in findings.lines():
-            cells = [neutralise(cell) if isinstance(cell, str) else cell for cell in line]
+            cells = [_text(cell) if isinstance(cell, str) else cell for cell in line]
             cells[5] = float(str(line[5]))
             sheet.append(cells)
         with draft.open("wb") as stream:
@@ -44,6 +44,12 @@ def write(findings: Findings, out: Path) -> None:
 
     try:
         write_whole(out, save)
-    except (IllegalCharacterError, UnicodeEncodeError) as error:
-        text = " ".join(repr(str(error)).split())
-        raise InputError(f"{out}: a workbook cannot hold {text}; write a .csv") from None
+    except UnicodeEncodeError as error:
+        raise InputError(f"{out}: a workbook cannot hold {error.object!r}; write a .csv") from None
+    except IllegalCharacterError as error:
+        raise InputError(f"{out}: a workbook cannot hold {str(error)!r}; write a .csv") from None
+
+
+def _text(cell: str) -> str:
+    cell.encode()  # a name that is not UTF-8 would make XML that nobody can read
+    return neutralise(cell)

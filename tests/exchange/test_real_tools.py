@@ -10,7 +10,7 @@ import torch
 from balancemix.auditing.findings import audit
 from balancemix.cli import main
 from balancemix.data.decisions.reading import Taken
-from balancemix.exchange import cleanlab, label_studio
+from balancemix.exchange import cleanlab, fiftyone, label_studio
 from tests.conftest import ROOT
 from tests.exchange.conftest import CLASSES, environment
 
@@ -46,6 +46,19 @@ def test_label_studio_imports_the_tasks_and_its_export_is_read(work, tmp_path):
         ("2.png", "cat"): "present", ("2.png", "dog"): "unsure", ("2.png", ODD): "present",
     }  # fmt: skip
     assert work.take(tmp_path / "export.json") == Taken(known=7)
+
+
+def test_fiftyone_imports_the_labels_and_its_samples_are_read(work, tmp_path):
+    """By its importer, exporter and documents; not by its database, which needs MongoDB."""
+    fiftyone.write(work.findings, tmp_path / "labels.json")
+    run("fiftyone", tmp_path)
+    checked = json.loads((tmp_path / "checked.json").read_text())
+    assert checked["classes"] == CLASSES
+    labels = checked["labels"][str(work.folder / "0.png")]
+    assert labels == [["dog", 0.97, ["missing"], 0.97], ["cat", 0.1, ["wrong"], 0.9]]
+    assert work.take(tmp_path / "samples.json") == Taken(new=2, blank=2)
+    assert work.answers() == {("0.png", "dog"): "present", ("2.png", "dog"): "present"}
+    assert work.take(tmp_path / "exported.json", "Ben") == Taken(new=2, blank=0)
 
 
 def test_cleanlab_takes_the_arrays_and_what_it_flags_is_listed(tmp_path, monkeypatch, capsys):
