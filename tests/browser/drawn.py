@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from balancemix.auditing.snapshot import fingerprint_of
+from balancemix.data import read
 from balancemix.data.decisions import store_folder
 from balancemix.data.decisions.snapshots import Suspicion
 from balancemix.data.decisions.store import Store
@@ -126,8 +128,9 @@ class Drawn:
         missing = sum(f.probability for f in self.findings if f.problem == "missing")
         with Store.open(self.store, create=True) as store:
             store.add_snapshot(
-                source=str(self.path), fingerprint="drawn", judge="drawn", seed=0,
-                expected=(wrong, missing), findings=self.findings,
+                source=str(self.path), fingerprint=fingerprint_of(read(str(self.path))),
+                judge="drawn", seed=0, expected=(wrong, missing), findings=self.findings,
+                names=list(self.truth),
             )  # fmt: skip
 
 

@@ -7,7 +7,9 @@ Importing PyTorch takes seconds, so that one process does it and forks a server 
 import json
 import os
 import re
+import secrets
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -19,7 +21,9 @@ from typing import Any
 
 from tests.conftest import ROOT
 
-PATIENCE = 60.0  # seconds until something counts as stuck, on a busy machine
+PATIENCE = float(
+    os.environ.get("PATIENCE", 60)
+)  # seconds until something counts as stuck, on a busy machine
 PR_SET_PDEATHSIG = 1  # Linux
 ADDRESS = re.compile(r"(http://127\.0\.0\.1:\d+)/#k=[\w-]+")
 # Every decision with its names.
@@ -57,12 +61,23 @@ class Forge:
         self.process.communicate(timeout=PATIENCE)
 
 
+def free_port() -> int:
+    """Find a port that no other test takes, and that the system does not give away."""
+    while True:
+        port = 10_000 + secrets.randbelow(20_000)
+        with socket.socket() as listener, suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
+
+
 class Served:
     """`balancemix review DATA` on a port of its own."""
 
     def __init__(self, forge: Forge, data: Path, folder: Path, *options: str) -> None:
         self.data, self.file = data, folder / "review.sqlite"
-        self.options, self.log = list(options), folder.parent / "server.log"
+        self.port = free_port()
+        self.options = ["--port", str(self.port), "--no-open", *options]
+        self.log = folder.parent / "server.log"
         self.full = False
         self._forge, self._process = forge, 0
         self.url, self.address = "", ""
@@ -164,10 +179,13 @@ def main() -> None:
     """Import what serves, and fork it for each line of standard input."""
     import ctypes
 
-    import balancemix.commands.review
-    import balancemix.data  # noqa: F401
+    import balancemix.auditing.sample
+    import balancemix.commands.review_page
+    import balancemix.review.server  # noqa: F401
     from balancemix.cli import main as command
+    from balancemix.review.app import api_routes
 
+    api_routes()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the dead are buried at once
     for line in sys.stdin:
         order = json.loads(line)
