@@ -31,8 +31,8 @@ DECISIONS = """SELECT seq, client, reviewer.name AS reviewer, image.name AS imag
     class.name AS class, verdict, undoes, mode, batch, suggested, p, probe, width, whole, ms
     FROM decision JOIN reviewer ON reviewer.id=reviewer JOIN image ON image.id=image
     JOIN class ON class.id=class ORDER BY seq"""
-STATES = """SELECT image.name, class.name, state, verdict, verified FROM label_state
-    JOIN image ON image.id=image JOIN class ON class.id=class ORDER BY 1, 2"""
+STATES = """SELECT image.name AS image, class.name AS class, state, verdict, verified
+    FROM label_state JOIN image ON image.id=image JOIN class ON class.id=class ORDER BY 1, 2"""
 
 
 class Forge:
