@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import sys
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from balancemix.commands.judging import add_embedding
+from balancemix.commands.review_address import LOOPBACK, serve
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,10 +23,8 @@ if TYPE_CHECKING:
     from balancemix.options import ReadOptions
     from balancemix.review.desk import Desk, Settings
     from balancemix.review.handling import DeskThread
-    from balancemix.review.key import Key
     from balancemix.review.pictures import Pictures
 
-LOOPBACK = "127.0.0.1"
 MEGAPIXELS = 100
 
 
@@ -73,6 +72,7 @@ def run(arguments: argparse.Namespace, data: str, options: ReadOptions) -> None:
     """Serve the page until Ctrl-C."""
     from balancemix.data import read
     from balancemix.data.decisions import store_folder
+    from balancemix.data.decisions.store import Store
     from balancemix.errors import InputError
 
     check(arguments)
@@ -90,14 +90,21 @@ def run(arguments: argparse.Namespace, data: str, options: ReadOptions) -> None:
     options = replace(options, labels_only=False, skip_bad=True)
     source = read(data, options)
     folder = store_folder(source.path)
-    folder.mkdir(parents=True, exist_ok=True)
-    with only_server(folder) as announce:
-        thread = DeskThread()
+    with ExitStack() as stack:
         try:
-            desk = open_desk(arguments, source, options, folder, data, thread)
-            serve(arguments, desk, thread, folder, announce)
-        finally:
-            thread.close()
+            folder.mkdir(parents=True, exist_ok=True)
+            announce = stack.enter_context(only_server(folder))
+        except OSError as error:
+            raise InputError(
+                f"{folder}: cannot be written ({error.strerror}), so no answer could be saved; "
+                "check its permissions"
+            ) from error
+        thread = DeskThread()
+        stack.callback(thread.close)
+        store: Store = thread.run(lambda: Store.open(folder, create=True))
+        stack.callback(thread.run, store.close)
+        desk = open_desk(arguments, source, options, store, data, thread)
+        serve(arguments, desk, thread, announce)
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -119,23 +126,21 @@ def open_desk(
     arguments: argparse.Namespace,
     source: Source,
     options: ReadOptions,
-    folder: Path,
+    store: Store,
     data: str,
     thread: DeskThread,
 ) -> Desk:
-    """Open the store in the desk's thread, after an audit if it has none."""
+    """Read the store in the desk's thread, after an audit if it has none."""
     from balancemix.auditing.snapshot import save_snapshot
-    from balancemix.data.decisions.store import Store
     from balancemix.progress import progress
     from balancemix.review.desk import Desk
 
     judge = judge_of(arguments)
-    store: Store = thread.run(lambda: Store.open(folder, create=True))
     if thread.run(store.newest_snapshot_id) is None:
         findings = first_audit(arguments, judge)
         thread.run(save_snapshot, store, findings, progress)
     settings = settings_of(arguments, data)
-    pictures = pictures_of(source, options, folder, arguments.max_pixels)
+    pictures = pictures_of(source, options, store.file.parent, arguments.max_pixels)
     desk: Desk = thread.run(Desk, source, store, settings, pictures)
     desk.sampling.judge = judge
     return desk
@@ -179,6 +184,7 @@ def settings_of(arguments: argparse.Namespace, data: str) -> Settings:
     word = shlex.quote(data)
     commands = {
         "review": f"balancemix review {shlex.quote(arguments.data)}",
+        "audit": f"balancemix audit {shlex.quote(arguments.data)}",
         "export": f"balancemix export {word}",
         "train": f"balancemix train {word}",
     }
@@ -201,88 +207,3 @@ def pictures_of(
     if not isinstance(source.images, list):
         return None
     return Pictures.of(source, options, folder / "thumbs", megapixels * 1_000_000)
-
-
-def serve(
-    arguments: argparse.Namespace, desk: Desk, thread: Any, folder: Path, announce: Any
-) -> None:
-    """Take the port, let browsers in, and answer until Ctrl-C."""
-    from balancemix.review import server
-    from balancemix.review.app import make_app
-    from balancemix.review.security import Gate, hosts_of
-
-    key = kept_key(arguments, folder)
-    with server.bind(arguments.host, key.port) as listener:
-        port = listener.getsockname()[1]
-        keep_key(folder, key, port)
-        shown = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
-        address = f"http://{shown}:{port}"
-        announce(address)
-        hosts = hosts_of(port, arguments.host)
-        gate = Gate(key.key, desk.store_id, hosts, any_address=arguments.host != LOOPBACK)
-        app = make_app(desk, thread, gate)
-        if arguments.host != LOOPBACK:
-            say_open(arguments.host, port)
-        say_address(arguments, desk, f"{address}/#k={key.key}", folder)
-        server.serve(app, listener)
-    before = desk.store.file
-    print(f"Ended. Every answer is saved in {before.parent.name}/{before.name}")
-
-
-def kept_key(arguments: argparse.Namespace, folder: Path) -> Key:
-    """Find the key and the port of a store, or draw a new key."""
-    from balancemix.review.key import Key, read_key
-
-    kept = None if arguments.new_key else read_key(folder)
-    if kept is None:
-        try:
-            old = read_key(folder)
-        except ValueError:
-            old = None
-        kept = Key.new(None if old is None else old.port)
-    return kept if arguments.port is None else replace(kept, port=arguments.port)
-
-
-def keep_key(folder: Path, key: Key, port: int) -> None:
-    """Keep the key with the port that was taken."""
-    from balancemix.review.key import write_key
-
-    write_key(folder, replace(key, port=port))
-
-
-def say_open(host: str, port: int) -> None:
-    """Warn that others can read what is sent."""
-    print(
-        f"warning: --host {host}: what is sent is not encrypted, and everybody on the network can "
-        f"read it. Better: ssh -L {port}:{LOOPBACK}:{port} THIS_MACHINE, without --host",
-        file=sys.stderr,
-    )
-
-
-def say_address(arguments: argparse.Namespace, desk: Desk, address: str, folder: Path) -> None:
-    """Print where the page is, and open it if a person with a browser is there."""
-    from balancemix.commands.verified import counted
-    from balancemix.errors import printable
-
-    answered = sum(entry.mode != "file" for entry in desk.log.live())
-    found = counted(len(desk.listed), "finding")
-    print(
-        f"Review of {printable(arguments.data)}: {found}, {answered:,} answered. Open {address} "
-        "(Ctrl-C ends; every answer is already saved)",
-        flush=True,
-    )
-    if desk.changed is not None:
-        print(desk.changed, file=sys.stderr)
-    if not arguments.no_open and arguments.host == LOOPBACK and has_browser():
-        import webbrowser
-
-        webbrowser.open(address)
-
-
-def has_browser() -> bool:
-    """Tell whether a window can open before the person at the terminal."""
-    if not sys.stdout.isatty() or "SSH_CONNECTION" in os.environ:
-        return False
-    if sys.platform in ("win32", "darwin"):
-        return True
-    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -71,7 +71,7 @@ def text(most: int, least: int = 1) -> Check:
     """Expect a text of so many characters."""
 
     def check(name: str, value: Any) -> str:
-        if not isinstance(value, str) or not least <= len(value) <= most or "\0" in value:
+        if not isinstance(value, str) or not least <= len(value) <= most or not _is_kept(value):
             raise _wrong(name, f"must be a text of {least} to {most} characters")
         return value
 
@@ -139,6 +139,15 @@ def rows_of(request: Request, rows: int, most: int = 100) -> list[int]:
     if not re.fullmatch(r"[0-9]{1,12}(,[0-9]{1,12})*", value) or value.count(",") >= most:
         raise _wrong("holding", f"must be at most {most} rows, joined by commas")
     return [row for row in map(int, value.split(",")) if row < rows]
+
+
+def _is_kept(value: str) -> bool:
+    """Tell whether a store can hold a text; names of files may have bytes that are not UTF-8."""
+    try:
+        value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in value
 
 
 def _wrong(name: str, what: str) -> Refused:

@@ -109,7 +109,8 @@ class Desk:
         self.snapshot = snapshot
         self.judge = Judge.read(snapshot.judge if snapshot else "")
         findings = snapshot.findings if snapshot else []
-        self.listed = Listed.of(findings, self.place, self.column, self.judge.measured)
+        labels = self.source.given.numpy()
+        self.listed = Listed.of(findings, self.place, self.column, labels, self.judge.measured)
         self.changed = (
             None if snapshot is None else changes_since(snapshot, self.source, self.store)
         )
@@ -203,6 +204,11 @@ class Desk:
                 self.people.append(entry.reviewer)
 
     # What follows
+
+    def spelled(self, name: str) -> str:
+        """Write a name as the store does, which takes Ana and ana for the same."""
+        small = name.encode().lower()
+        return next((each for each in self.people if each.encode().lower() == small), name)
 
     def state(self, row: int, column: int) -> LabelState:
         """Say what holds for a label."""

@@ -60,7 +60,8 @@ async def answer(request: Request, work: Callable[[Desk], Any]) -> Response:
 def person_of(request: Request) -> Person:
     """Say who asks, and in which tab."""
     gate: Gate = request.app.state.gate
-    return Person(gate.person(request)[1], request.headers.get("tab", "")[:_LONGEST_TAB])
+    name, tab = gate.person(request)[1], request.headers.get("tab", "")[:_LONGEST_TAB]
+    return Person(None if name is None else request.app.state.desk.spelled(name), tab)
 
 
 def named(request: Request) -> tuple[str, Person]:

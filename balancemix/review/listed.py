@@ -40,10 +40,16 @@ class Listed:
         findings: Sequence[Suspicion],
         place: Mapping[str, int],
         column: Mapping[str, int],
+        labels: npt.NDArray[Any],
         measured: Collection[str] = (),
     ) -> Listed:
-        """Look up the findings' rows and columns; those about what the data lacks are left out."""
+        """Look up the findings' rows and columns.
+
+        Those about what the data lacks, or about a label that is no longer what it was among the
+        N×K `labels`, are left out.
+        """
         kept = [f for f in findings if f.image in place and f.class_ in column]
+        kept = [f for f in kept if labels[place[f.image], column[f.class_]] == f.given]
         arrays: dict[str, npt.NDArray[Any]] = {
             "row": np.array([place[f.image] for f in kept], dtype=np.int64),
             "column": np.array([column[f.class_] for f in kept], dtype=np.int64),

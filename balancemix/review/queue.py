@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from balancemix.data.source import Source
 from balancemix.review.desk import DECIDED, DISPUTED, STATES, UNSURE, Asking, Desk
 from balancemix.review.leases import counted
 from balancemix.review.listed import PROBLEMS, Bools, Ints
-from balancemix.review.log import Entry
+from balancemix.review.log import Entry, Log
 from balancemix.review.probes import turns
 
 RECENT, FEWEST = 50, 10  # answers by which time is estimated
@@ -68,7 +69,7 @@ def next_items(
         "items": [item(desk, row, who, chosen) for row in picked],
         "open": int(wanted.sum()),
         "answered": int(done.sum()),
-        "minutes": minutes_left(desk.log.live(), who.name, questions),
+        "minutes": minutes_left(desk.log, who.name, questions),
         "others": counted(name for row, name in taken.items() if wanted[row] and name),
     }
 
@@ -168,14 +169,13 @@ def rows_with(desk: Desk, chosen: Bools, rows: int) -> Bools:
     return marks
 
 
-def minutes_left(entries: Iterable[Entry], name: str | None, questions: int) -> int | None:
+def minutes_left(log: Log, name: str | None, questions: int) -> int | None:
     """Estimate the minutes that open questions take, by a person's last answers; None before."""
-    times = [
-        e.ms for e in entries if e.reviewer == name and e.ms is not None and e.column is not None
-    ]
+    answers = (e for e in reversed(log.entries) if e.reviewer == name and e.column is not None)
+    times = list(islice((e.ms for e in answers if e.ms is not None), RECENT))
     if len(times) < FEWEST:
         return None
-    return max(round(float(np.median(times[-RECENT:])) * questions / 60_000), 1)
+    return max(round(float(np.median(times)) * questions / 60_000), 1)
 
 
 def open_counts(desk: Desk, asked: Bools) -> Mapping[str, list[int]]:

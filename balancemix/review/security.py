@@ -10,7 +10,6 @@ import hmac
 import ipaddress
 from collections.abc import Collection
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import quote, unquote
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -148,14 +147,14 @@ def refusal(refused: Refused) -> Response:
     return Response(to_json(content), refused.status, media_type="application/json")
 
 
-def hosts_of(port: int, host: str = "127.0.0.1") -> set[str]:
-    """List the values of Host for a server: the names of this machine, and the one it was given.
+def hosts_of(port: int, *others: str) -> set[str]:
+    """List the values of Host for a server: the names of this machine, and others it is given.
 
     >>> sorted(hosts_of(8742))
     ['127.0.0.1:8742', '[::1]:8742', 'localhost:8742']
     """
-    shown = f"[{host}]" if ":" in host else host
-    return {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]", shown)}
+    names = ("127.0.0.1", "localhost", "::1", *others)
+    return {f"{f'[{name}]' if ':' in name else name}:{port}" for name in names}
 
 
 def _is_address(host: str) -> bool:
@@ -169,7 +168,10 @@ def _is_address(host: str) -> bool:
 
 
 def _cookies(header: str) -> dict[str, str]:
-    try:
-        return {name: morsel.value for name, morsel in SimpleCookie(header).items()}
-    except CookieError:
-        return {}
+    """Read cookies; those of other servers on this machine may look like anything.
+
+    >>> _cookies('odd={"a": 1}; mine=k.Ana; {')
+    {'odd': '{"a": 1}', 'mine': 'k.Ana', '{': ''}
+    """
+    pairs = (part.strip().partition("=") for part in header.split(";"))
+    return {name: value for name, _, value in pairs}
