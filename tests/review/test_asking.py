@@ -6,6 +6,7 @@ import pytest
 from balancemix.data import read
 from balancemix.data.decisions import store_folder
 from balancemix.data.decisions.answers import Decision, Settled
+from balancemix.data.decisions.snapshots import Suspicion
 from balancemix.data.decisions.store import Store
 from balancemix.review.leases import SECONDS, Leases
 from tests.review.conftest import (
@@ -221,23 +222,38 @@ def test_answers_of_another_process_are_taken_in(review):
 
 
 def test_one_question_in_ten_is_drawn_at_random(make, photos):
-    names = CLASSES[:2]
-    with_many = [
-        suspicion._replace(image=f"{i}.png", class_=name, probability=0.9 - 0.05 * i)
-        for i in range(8)
-        for name in names
-        for suspicion in suspicions()[:1]
+    many = [
+        Suspicion(f"{i}.png", name, "missing", 0, 1, 0.9 - 0.05 * i)
+        for i, labels in enumerate(LABELS)
+        for name in CLASSES
+        if name not in labels
     ]
-    add_snapshot(read(photos, AS_IN_FILES), with_many)
+    add_snapshot(read(photos, AS_IN_FILES), many)
     browser = make().browser("Ana")
     items = browser.json("/api/queue?n=8")["items"]
     flags = [finding["probe"] for item in items for finding in item["findings"]]
-    assert len(items) == 8
-    assert sum(flags) == 1
-    probe = next(
-        item["image"]["row"] for item in items if any(f["probe"] for f in item["findings"])
-    )
-    again = browser.json(f"/api/item?row={probe}")["findings"]
+    assert (len(items), len(flags), sum(flags)) == (8, 14, 1)
+    probed = [item for item in items if any(f["probe"] for f in item["findings"])]
+    again = browser.json(f"/api/item?row={probed[0]['image']['row']}")["findings"]
     assert sum(finding["probe"] for finding in again) == 1
     other = make().browser("Ana").json("/api/queue?n=8")["items"]
     assert [item["image"]["row"] for item in other] == [item["image"]["row"] for item in items]
+
+
+def test_a_label_that_is_no_longer_what_it_was_is_not_asked_about(make, photos):
+    table = photos / "labels.csv"
+    make()
+    table.write_text(table.read_text().replace("0.png,cat\n", "0.png,cat|dog\n"))
+    state = make().browser("Ana").json("/api/state")
+    assert state["findings"] == len(FINDINGS) - 1
+    assert state["changed"] == (
+        "The data has changed since this audit: its labels are not what they were. Your answers "
+        "are kept. Run the audit again to go on."
+    )
+
+
+def test_capital_letters_do_not_make_another_person(review):
+    review.browser("Ana").answer("0.png", "dog", "present")
+    again = review.browser("ANA")
+    assert again.json("/api/state")["me"] == "Ana"
+    assert again.json("/api/item?row=0")["findings"][0]["mine"] == "present"

@@ -256,7 +256,7 @@ def test_a_browser_is_opened_only_before_a_person_at_a_screen(monkeypatch, tmp_p
     assert review_address.has_browser()
     monkeypatch.setenv("SSH_CONNECTION", "10.0.0.1 22")
     assert not review_address.has_browser()
-    opened = []
+    opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     file = tmp_path / "open.html"
     review_address.open_browser("http://127.0.0.1:8742/#k=secret", file)
