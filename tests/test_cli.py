@@ -211,9 +211,10 @@ def test_demo_ends_with_a_table_and_a_page(tmp_path, capsys):
     assert main(["demo", "--out", str(tmp_path / "demo"), "--epochs", "2"]) == 0
     said = capsys.readouterr().out
     assert "balancemix" in said
+    assert f"balancemix review {tmp_path / 'demo' / 'seed-0' / 'digits.npz'}" in said
     page = (tmp_path / "demo" / "index.html").read_text(encoding="utf-8")
     assert "<svg" in page
-    assert "data:image/png;base64" in page
+    assert "data:image/jpeg;base64" in page
     assert not re.search(r"(src|href)=.?https?:|@import|url\(http", page)  # needs no network
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 see BCE and BalanceMix learn from digits of which 40 % are mislabelled
 
-Makes strips of handwritten digits, moves 40 % of their labels to wrong classes, trains twice, and
-ends with a table and a page of pictures. Needs no download and about two minutes.
+Draws pictures of handwritten digits, moves 40 % of their labels to wrong classes, trains twice, and
+ends with a table, a page of pictures, and the command that opens the review of their labels. Needs
+no download and about a minute.
 
 example:
   balancemix demo --out demo"""
@@ -36,11 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser, "the results")
 
 
-def planned(name: str, arguments: argparse.Namespace) -> Plan:
-    """Make the plan of a method."""
+def planned(name: str, data: Path, arguments: argparse.Namespace) -> Plan:
+    """Make the plan of a method; the noise is in the data."""
     from balancemix.plan.plan import Plan
 
-    tree = {"method": {"name": name}, "noise": NOISE, "seed": arguments.seed}
+    tree = {"method": {"name": name}, "data": {"path": str(data)}, "seed": arguments.seed}
     return Plan.from_tree({**tree, "train": {"epochs": arguments.epochs}})
 
 
@@ -62,9 +64,33 @@ def check_run(outputs: Outputs, name: str, plan: Plan, *, force: bool) -> None:
     Run.check(path, plan, force=True)
 
 
+def draw(outputs: Outputs, seed: int, *, force: bool) -> Path:
+    """Draw the pictures, or take those of an earlier demo; what a person changed is not replaced.
+
+    Each seed has a folder, so that answers about pictures never meet other pictures.
+    """
+    from balancemix.data.drawn import FILE, write_digits
+    from balancemix.errors import InputError
+    from balancemix.manifest import checksum
+
+    folder = outputs.folder / f"seed-{seed}"
+    name = f"{folder.name}/{FILE}"
+    if folder.exists() and not force:
+        if not outputs.is_intact(name):
+            raise InputError(
+                f"{outputs.folder / name}: is not as the demo wrote it; use another --out, or "
+                "--force replaces it"
+            )
+        return folder / FILE
+    file = write_digits(folder, NOISE, seed)
+    outputs.enter(name, checksum(file))
+    return file
+
+
 def run(arguments: argparse.Namespace) -> None:
-    """Train both, write the page, print the table."""
+    """Draw, train both, write the page, print the table."""
     from balancemix.commands.show import console, make_table, scores
+    from balancemix.data.drawn import FILE
     from balancemix.files import check_folder, json_text, to_json, write_text
     from balancemix.manifest import Outputs, checksum, checksum_of
     from balancemix.progress import progress
@@ -75,23 +101,29 @@ def run(arguments: argparse.Namespace) -> None:
     from balancemix.training.experiment import train_plan
 
     page, outputs = arguments.out / "index.html", Outputs(arguments.out)
-    check_folder(arguments.out, (page.name, *METHODS), "the demo")
-    plans = {name: planned(name, arguments) for name in METHODS}
+    seeds = [path.name for path in arguments.out.glob("seed-*")]
+    check_folder(arguments.out, (page.name, *METHODS, *seeds), "the demo")
+    data = arguments.out / f"seed-{arguments.seed}" / FILE
+    plans = {name: planned(name, data, arguments) for name in METHODS}
     for name, plan in plans.items():
         check_run(outputs, name, plan, force=arguments.force)
     outputs.check_output(page, force=arguments.force)
+    draw(outputs, arguments.seed, force=arguments.force)
     summaries = {}
     for name, plan in plans.items():
         outputs.enter(f"{name}/{PLAN}", checksum_of(json_text(plan.tree())))
         run_, experiment, _ = train_plan(plan, arguments.out / name, progress, force=True)
         outputs.enter(f"{name}/{METRICS}", checksum(run_.path / METRICS))
         summaries[name] = Summary(run_)
-    commands = [f"balancemix demo --seed {arguments.seed} --epochs {arguments.epochs}"]
-    commands += [f"balancemix audit {arguments.out / name}" for name in METHODS]
+    review = f"balancemix review {shlex.quote(str(data))}"
+    commands = [
+        f"balancemix demo --seed {arguments.seed} --epochs {arguments.epochs}",
+        *(f"balancemix report {shlex.quote(str(arguments.out / name))}" for name in METHODS),
+        review,
+    ]
     assert experiment.splits.source is not None
     rows = PicturedRows.of(experiment.splits.source)
     cards = make_cards(summaries[METHODS[-1]].findings, rows)
-    review = f"balancemix review {arguments.out / METHODS[-1]}"
     write_text(page, demo_page.make_page(summaries, cards, review, commands).render())
     outputs.remember(page)
     quality = summaries[METHODS[-1]].quality
@@ -101,10 +133,11 @@ def run(arguments: argparse.Namespace) -> None:
         return
     out = console()
     lines = [{"method": name, **scores(each.metrics)} for name, each in summaries.items()]
-    title = f"{len(experiment.train):,} digit strips, 40 % of the labels wrong"
+    title = f"{len(experiment.train):,} pictures of digits, 40 % of the labels wrong"
     out.print(make_table(title, list(lines[0]), [list(line.values()) for line in lines]))
     out.print(
-        f"{quality['findings']:,} labels called wrong: {quality['precision']:.1%} of them are, "
-        f"and {quality['recall']:.1%} of all wrong labels were found"
+        f"{quality['findings']:,} labels called wrong or missing: {quality['precision']:.1%} of "
+        f"them are, and {quality['recall']:.1%} of all errors were found"
     )
-    out.print(f"pictures: {page}", soft_wrap=True)
+    out.print(f"look at them: {page}", soft_wrap=True)
+    out.print(f"decide yourself: {review}", soft_wrap=True)

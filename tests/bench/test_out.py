@@ -55,6 +55,8 @@ def test_a_folder_that_only_looks_like_a_bench_is_refused(plan, tmp_path, capsys
 def demo(monkeypatch):
     """Leave out the page, which takes longer than the training."""
     monkeypatch.setattr(demo_page, "learning", lambda curves: Figure())
+    monkeypatch.setattr("balancemix.data.formats.builtin.TRAIN", 400)
+    monkeypatch.setattr("balancemix.data.formats.builtin.TEST", 100)
     return ["demo", "--epochs", "1", "--out", "runs"]
 
 
@@ -83,6 +85,24 @@ def test_the_demo_replaces_no_run_of_a_person_that_is_like_its_own(
     assert (tmp_path / "runs/bce/metrics.json").read_bytes() == mine
     assert main([*demo, "--force"]) == 0
     assert (tmp_path / "runs/bce/metrics.json").read_bytes() != mine
+
+
+def test_the_demo_replaces_no_labels_that_a_person_changed(demo, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(demo) == 0
+    data = tmp_path / "runs/seed-0/digits.npz"
+    store = tmp_path / "runs/seed-0/digits.npz.balancemix"
+    store.mkdir(exist_ok=True)
+    (store / "decisions.csv").write_text("image,class,verdict\n0001.jpg,3,present\n")
+    with data.open("ab") as file:
+        file.write(b"mine")
+    mine = data.read_bytes()
+    assert main(demo) == 2
+    assert "digits.npz: is not as the demo wrote it" in capsys.readouterr().err
+    assert data.read_bytes() == mine
+    assert main([*demo, "--force"]) == 0
+    assert data.read_bytes() != mine
+    assert (store / "decisions.csv").exists()
 
 
 def test_tables_without_checksums_are_replaced_only_if_the_bench_made_them(plan, tmp_path, capsys):
