@@ -34,11 +34,11 @@ export function dialog(title, ...children) {
   return box;
 }
 
-/** Say something to screen readers and on the line for it, which every screen has. */
-export function say(text) {
+/** Say something to screen readers, and on the line for it, which every screen has, all or a part. */
+export function say(text, shown = text) {
   const live = document.getElementById("live");
   live.textContent = text === live.textContent ? `${text}\u00a0` : text;
-  for (const note of document.querySelectorAll(".note")) note.textContent = text;
+  for (const note of document.querySelectorAll(".note")) note.textContent = shown;
 }
 
 /** Write a number with thousands apart, and with its noun in the right form. */

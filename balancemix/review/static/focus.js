@@ -25,6 +25,7 @@ class Focus {
     this.ask = h("section", {class: "ask", "aria-label": "Question"});
     this.bar = h("div", {class: "answers", role: "group", "aria-label": "Answer",
       onkeydown: still, onkeyup: still, onmousedown: (event) => event.preventDefault()});
+    this.note = h("p", {class: "note phone"});
     this.labels = h("section", {class: "labels", "aria-label": "Labels of this picture"});
     this.strip = h("div", {class: "strip", role: "group", "aria-label": "Pictures"});
     this.left = h("span", {class: "small left"});
@@ -165,7 +166,8 @@ class Focus {
       undone: () => { set(before); this.back(item, finding); },
       redo: () => { this.back(item, finding); this.write(item, finding, decision); this.back(item, finding); },
     });
-    app.say(`${effect(finding, decision.verdict)} ${decision.class}. ${this.progress()}`);
+    const said = `${effect(finding, decision.verdict)} “${decision.class}”.`;
+    app.say(`${said} ${this.progress()}`, said);
   }
 
   /** Show a picture again, also if it has left the list. */
@@ -195,6 +197,7 @@ class Focus {
     if (!this.live) return;
     const {app, item, finding, pick} = this;
     drawQuestion(this.ask, app, finding, pick, item.findings.length);
+    this.ask.append(this.note);
     drawAnswers(this.bar, app, finding, (verdict, event) => this.answer(verdict, event));
     drawLabels(this.labels, app, item, pick, (i) => this.choose(i));
     this.drawStrip();

@@ -32,7 +32,7 @@ export function drawHeader(app, current) {
 
 /** Show whether answers are saved, and in the banner what hinders it. */
 export function showBanner(app) {
-  const {outbox, problem, state} = app, n = outbox?.waiting ?? 0;
+  const {outbox, state} = app, n = outbox?.waiting ?? 0, problem = outbox?.problem ?? app.problem;
   const saved = document.getElementById("saved");
   if (saved && outbox) {
     if (saved.title !== outbox.words) {

@@ -11,7 +11,7 @@ const STALE = 10_000; // ms after which another tab's entry is sent by this one
 export class Outbox {
   /** `request(path, body)` rejects with {status}; `changed()` is called whenever the state may differ. */
   constructor(store, tab, request, changed) {
-    Object.assign(this, {tab, request, changed, entries: [], number: 0, wait: 0, busy: false});
+    Object.assign(this, {tab, request, changed, entries: [], number: 0, wait: 0, busy: false, problem: null});
     this.prefix = `balancemix.outbox.${store}.`;
     this.adopt(0);
     addEventListener("online", () => this.wake());
@@ -79,6 +79,7 @@ export class Outbox {
           entry.reject?.(error);
           continue;
         }
+        this.problem = error;
         this.wait = Math.min(2 * this.wait || 500, 4000);
         this.timer = setTimeout(() => this.run(), this.wait);
         break;
@@ -91,6 +92,7 @@ export class Outbox {
   done(entry) {
     this.entries.shift();
     this.wait = 0;
+    this.problem = null;
     localStorage.removeItem(entry.key);
   }
 }

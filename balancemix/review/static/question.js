@@ -11,7 +11,7 @@ export function drawQuestion(ask, app, finding, n, of) {
   fill(ask,
     h("p", {class: "small"}, of === 1 ? "One question about this picture" : `Question ${n + 1} of ${of} about this picture`),
     h("h1", {}, before, h("bdi", {}, app.classes.get(finding.class).name), after),
-    h("p", {class: "soft"}, ...evidence(finding)), ruleLine(app, finding.class), h("p", {class: "note phone"}));
+    h("p", {class: "soft"}, ...evidence(finding)), ruleLine(app, finding.class));
 }
 
 /** Say what is known: the label, and what the audit thinks of it. */

@@ -1,6 +1,8 @@
 /** Start: the name, then what the review is for. */
 import {button, count, fill, h} from "./dom.js";
 
+const PICTURE = 4, QUESTION = 2; // seconds, before anything is known of this person
+
 export const screen = {
   name: "start",
   show(main, app) {
@@ -12,6 +14,7 @@ export const screen = {
 function who(main, app) {
   const name = h("input", {name: "name", autocomplete: "name", maxLength: 80, required: true,
     list: "people", "aria-describedby": "why"});
+  const people = app.state.people.map((value) => h("option", {value}));
   fill(main, h("form", {class: "middle", onsubmit: async (event) => {
     event.preventDefault();
     if (!name.value.trim()) return;
@@ -19,7 +22,7 @@ function who(main, app) {
     await app.refresh();
     app.go("start");
   }},
-  h("h1", {}, h("label", {}, "Who is reviewing?", name)),
+  h("h1", {}, h("label", {}, "Who is reviewing?", name)), h("datalist", {id: "people"}, people),
   h("p", {id: "why"}, "Your name goes with your answers."),
   h("button", {class: "main"}, "Start")));
   name.focus();
@@ -27,8 +30,10 @@ function who(main, app) {
 
 function purposes(main, app) {
   const {findings, rows, pictures} = app.state;
-  const card = (worth, title, text, words, act, props) => h("section", {class: "card"},
-    h("p", {class: "small"}, worth), h("h2", {}, title), h("p", {}, text), button(words, act, null, props));
+  const worth = h("span", {}, "Surest first");
+  fixes(app).then((n) => n && (worth.textContent = `About ${n} fixes a minute (modelled)`));
+  const card = (small, title, text, words, act, props) => h("section", {class: "card"},
+    h("p", {class: "small"}, small), h("h2", {}, title), h("p", {}, text), button(words, act, null, props));
   fill(main, h("div", {class: "middle wide"},
     h("h1", {}, `${count(findings, "finding")} in ${count(rows, pictures ? "picture" : "row")}. What do you want?`),
     h("p", {}, "Nothing is changed until you export."),
@@ -36,10 +41,18 @@ function purposes(main, app) {
       card("First, if you have 15 minutes", "To know how many labels are wrong",
         "Settle 50 pictures drawn at random. Then every number on this page is measured, not modelled.",
         "Settle 50 random pictures", () => app.go("settle", {order: "sample"}), {class: "main"}),
-      card("", "A cleaner data set",
+      card(worth, "A cleaner data set",
         "Go through the findings, surest first, one by one or a class at a time.",
         "Go through the findings", () => app.go("focus")),
       card("About 3 pictures a minute", "A better model",
         "Settle whole pictures. Fewer labels are fixed a minute, but training gains more from them.",
         "Settle pictures", () => app.go("settle", {order: "errors"})))));
+}
+
+/** Estimate how many labels the next minute of Focus fixes, by what the audit says of its questions. */
+async function fixes(app) {
+  const {items} = await app.get("/api/queue?n=6");
+  const found = items.flatMap((item) => item.findings).filter((finding) => finding.mine == null);
+  const seconds = PICTURE * items.length + QUESTION * found.length;
+  return Math.round(found.reduce((sum, finding) => sum + finding.p, 0) / seconds * 60);
 }
