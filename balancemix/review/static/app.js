@@ -13,6 +13,7 @@ import {screen as settle} from "./settle.js";
 import {screen as start} from "./start.js";
 import {screen as sweep} from "./sweep.js";
 
+const ME = "balancemix.me";
 const screens = {start, focus, sweep, settle, progress, dispute, history, done};
 const main = document.getElementById("main");
 const tab = (sessionStorage.tab ??= uuid());
@@ -21,7 +22,8 @@ let shown = null;
 
 /**
  * What a screen may use. A screen is {name, show(main, app, query), hide(), keys, changed(labels),
- * subject()}: `changed` gets what others answered, `subject` is the class id for `E`; only `show` is needed.
+ * reopened({row, class}), subject()}: `changed` gets what others answered, `reopened` what was undone
+ * from before this page was loaded, `subject` is the class id for `E`; only `show` is needed.
  * Put the screen's line into `app.foot`, which is emptied before `show`.
  */
 export const app = {
@@ -47,7 +49,7 @@ export const app = {
   post: (path, body) => app.outbox.send(path, body),
   /** Whether nothing may be answered now; says why. */
   blocked() {
-    if (app.outbox.full) showBanner(app);
+    if (app.outbox.full) say("Answers wait to be saved: nothing more can be answered now.");
     return app.outbox.full;
   },
   /** Show a screen by its name; a query as an object. */
@@ -63,6 +65,7 @@ export const app = {
   async refresh() {
     app.state = await app.get("/api/state");
     app.classes = new Map(app.state.classes.map((one) => [one.id, one]));
+    if (app.state.me) localStorage.setItem(ME, app.state.me);
     drawHeader(app, shown?.name);
   },
   /** Show how much is done in the bar under the header; null hides it. */
@@ -113,6 +116,7 @@ function route() {
   document.body.dataset.screen = next.name;
   document.title = `${next.name[0].toUpperCase()}${next.name.slice(1)} · ${app.state.data} · balancemix`;
   app.bar(null);
+  main.className = "";
   fill(app.foot);
   fill(main);
   drawHeader(app, next.name);
@@ -155,12 +159,18 @@ async function boot() {
       await app.key(key, null);
     }
     await app.refresh();
+    const name = localStorage.getItem(ME); // outlives a cookie that the browser lost
+    if (name && !app.state.me) {
+      await app.key(null, name);
+      await app.refresh();
+    }
   } catch (error) {
     fill(main, h("div", {class: "middle"}, h("h1", {}, "This page needs its key"), h("p", {}, error.message)));
     return;
   }
   app.outbox = new Outbox(app.state.store, tab, request, () => showBanner(app));
-  Object.assign(app, undoStack((body) => app.post("/api/decisions", body), (before) => earlier(app, before)));
+  Object.assign(app, undoStack((body) => app.post("/api/decisions", body), (before) => earlier(app, before),
+    (step) => shown.reopened?.(step)));
   const last = localStorage.getItem(`balancemix.last.${app.state.store}`);
   if (!location.hash && last && app.state.me) window.history.replaceState(null, "", last);
   listen(() => (app.state.me ? [shown.keys, everywhere] : []));

@@ -42,9 +42,9 @@ export function say(text, shown = text) {
 }
 
 /** Write a number with thousands apart, and with its noun in the right form. */
-export function count(n, noun) {
+export function count(n, noun, nouns = `${noun}s`) {
   const text = n.toLocaleString("en");
-  return noun ? `${text} ${n === 1 ? noun : `${noun}s`}` : text;
+  return noun ? `${text} ${n === 1 ? noun : nouns}` : text;
 }
 
 /** Write a probability as a percentage; never 0 or 100. */

@@ -13,6 +13,7 @@ export const screen = {
   show(main, app, query) { focus = new Focus(main, app, query); },
   hide() { focus.live = false; },
   changed: (labels) => focus.changed(labels),
+  reopened: (step) => focus.reopened(step),
   subject: () => focus.finding?.class,
   get keys() { return {...focus.stage.keys, ...focus.keys}; },
 };
@@ -60,10 +61,17 @@ class Focus {
     let i = items.findIndex((item, j) => j > this.at && this.open(item));
     if (i < 0) i = items.findIndex((item) => this.open(item));
     if (i >= 0) return this.go(i);
+    this.gate(true);
     const more = await this.refill();
     if (!this.live) return;
     if (more) this.next();
     else nothingLeft(this.main, this.app, this.query, this.todo);
+  }
+
+  /** Let nothing be answered until there is a picture to see. */
+  gate(shut) {
+    this.gated = shut;
+    this.main.classList.toggle("gated", shut);
   }
 
   /** Fetch more pictures; resolves to whether any came. */
@@ -94,7 +102,7 @@ class Focus {
     this.pick = pick ?? Math.max(0, item.findings.findIndex((each) => this.asks(each)));
     this.draw();
     if (stage.image !== item.image) {
-      this.main.classList.add("gated");
+      this.gate(true);
       try {
         if (!await stage.show(item.image)) return;
       } catch (error) {
@@ -102,7 +110,7 @@ class Focus {
       }
     }
     this.since = performance.now();
-    this.main.classList.toggle("gated", !stage.ready);
+    this.gate(!stage.ready);
     for (const {image} of this.items.slice(this.at + 1, this.at + 4)) if (image.values == null) prefetch(image).catch(() => {});
     if (this.items.length - this.at <= AHEAD) this.refill();
   }
@@ -135,7 +143,7 @@ class Focus {
   /** Answer the question, once its picture can be seen; shows the next one at once. */
   answer(verdict, event) {
     const {app, stage, item, finding} = this;
-    if (!finding || !stage.ready || stage.image !== item.image || app.blocked()) return;
+    if (!finding || this.gated || app.blocked()) return;
     if (event?.detail > 1) return; // the second click of two was not meant for the next question
     this.write(item, finding, {
       image: item.image.name, class: app.classes.get(finding.class).name, verdict, mode: "focus", batch: null,
@@ -175,6 +183,16 @@ class Focus {
     if (!this.live) return;
     if (!this.items.includes(item)) this.items.unshift(item);
     this.go(this.items.indexOf(item), item.findings.indexOf(finding));
+  }
+
+  /** Ask again what was undone, from before this page was loaded. */
+  async reopened({row, class: name}) {
+    if (row == null) return;
+    const item = this.items.find((each) => each.image.row === row) ?? await this.app.get(`/api/item?row=${row}`);
+    const finding = item.findings.find((each) => this.app.classes.get(each.class).name === name);
+    if (!finding) return;
+    finding.mine = null;
+    this.back(item, finding);
   }
 
   /** Take in what others, or oneself in another tab, answered; not under one's eyes. */

@@ -74,7 +74,7 @@ export class Outbox {
         this.done(entry);
         entry.resolve?.(reply);
       } catch (error) {
-        if ([400, 403, 404, 413].includes(error.status)) { // never will be taken
+        if ([400, 403, 404, 413].includes(error.status) && error.code !== "name") { // never will be taken
           this.done(entry);
           entry.reject?.(error);
           continue;

@@ -1,8 +1,6 @@
 /** Start: the name, then what the review is for. */
 import {button, count, fill, h} from "./dom.js";
 
-const PICTURE = 4, QUESTION = 2; // seconds, before anything is known of this person
-
 export const screen = {
   name: "start",
   show(main, app) {
@@ -31,7 +29,9 @@ function who(main, app) {
 function purposes(main, app) {
   const {findings, rows, pictures} = app.state;
   const worth = h("span", {}, "Surest first");
-  fixes(app).then((n) => n && (worth.textContent = `About ${n} fixes a minute (modelled)`));
+  app.get("/api/progress").then(({minute}) => {
+    if (minute.next) worth.textContent = `About ${count(Math.round(minute.next), "fix", "fixes")} a minute (modelled)`;
+  });
   const card = (small, title, text, words, act, props) => h("section", {class: "card"},
     h("p", {class: "small"}, small), h("h2", {}, title), h("p", {}, text), button(words, act, null, props));
   fill(main, h("div", {class: "middle wide"},
@@ -47,12 +47,4 @@ function purposes(main, app) {
       card("About 3 pictures a minute", "A better model",
         "Settle whole pictures. Fewer labels are fixed a minute, but training gains more from them.",
         "Settle pictures", () => app.go("settle", {order: "errors"})))));
-}
-
-/** Estimate how many labels the next minute of Focus fixes, by what the audit says of its questions. */
-async function fixes(app) {
-  const {items} = await app.get("/api/queue?n=6");
-  const found = items.flatMap((item) => item.findings).filter((finding) => finding.mine == null);
-  const seconds = PICTURE * items.length + QUESTION * found.length;
-  return Math.round(found.reduce((sum, finding) => sum + finding.p, 0) / seconds * 60);
 }

@@ -1,8 +1,8 @@
 /** Undo and redo of one's answers, without end: the last of this tab first, then what the store has. */
 import {say, uuid} from "./dom.js";
 
-/** Make the two stacks of a tab. `send(body)` posts decisions; `earlier(before)` finds what is older. */
-export function undoStack(send, earlier) {
+/** Make the stacks of a tab. `send` posts decisions, `earlier(before)` finds older answers, `reopened` hears of those. */
+export function undoStack(send, earlier, reopened) {
   const steps = [], undone = [];
   let before = null;
   return {
@@ -17,6 +17,7 @@ export function undoStack(send, earlier) {
         step = await earlier(before).catch(() => null);
         if (!step) return say("Nothing left to undo.");
         before = step.seq;
+        step.undone = () => reopened(step);
       }
       send({decisions: [{client: uuid(), verdict: "undone", undoes: step.client ?? step.batch}]});
       if (step.redo) undone.push(step);
