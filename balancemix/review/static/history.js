@@ -66,7 +66,7 @@ export async function earlier(app, before) {
   const {entries: [one]} = await app.get(`/api/history?mine=1&n=1&before=${before ?? ""}`);
   if (!one) return null;
   const words = one.mode === "sweep" ? `the page with ${one.image} is open again.` : open(one);
-  return {client: one.batch ?? one.client, words, seq: one.seq};
+  return {client: one.batch ?? one.client, words, seq: one.seq, row: one.row, class: one.class};
 }
 
 /** Show six verified examples of a class. */
