@@ -32,6 +32,7 @@ def made(tmp_path_factory) -> Path:
     call = ["train", str(folder / "x.npz"), "--noise", "flip:0.2", *SMALL]
     assert main([*call, "--out", str(folder / "run")]) == 0
     assert main(["audit", str(folder / "run")]) == 0
+    (folder / "tasks.xml").write_text("<View>somebody else's</View>")
     (folder / "d").mkdir()
     shutil.copy(folder / "x.npz", folder / "d" / "labels.npz")
     return folder
@@ -64,6 +65,10 @@ def work(made, photos, tmp_path, monkeypatch) -> Path:
         "export run --out photos/labels.csv",
         "audit run --out run/metrics.json",
         "audit run --out run/metrics.json --force",
+        "audit x.npz --for cleanlab --out x.npz --force",
+        "audit photos --for label-studio --out tasks.json",
+        "audit photos --for label-studio --out run/plan.json --force",
+        "audit x.npz --out photos/labels.csv",
         "report run --out photos/labels.csv",
         "report run --out run/metrics.json",
     ],

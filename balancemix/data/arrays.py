@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tokenize import TokenError
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from balancemix.errors import InputError
+
+# What NumPy raises about a file that is not one of its own, or is damaged.
+_DAMAGED = (
+    ValueError, EOFError, SyntaxError, TokenError, TypeError, MemoryError, OverflowError,
+)  # fmt: skip
 
 
 def read_array(file: Path) -> Tensor:
@@ -21,7 +27,7 @@ def read_array(file: Path) -> Tensor:
         raise InputError(f"{file}: not found") from error
     except OSError as error:
         raise InputError(f"{file}: cannot be read ({error.strerror})") from error
-    except (ValueError, EOFError, SyntaxError, TypeError, MemoryError, OverflowError) as error:
+    except _DAMAGED as error:
         raise InputError(f"{file}: is not an .npy file of numbers; write one by np.save") from error
     if rest or array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
         raise InputError(f"{file}: is not an .npy file of numbers; write one by np.save")

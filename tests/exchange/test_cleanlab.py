@@ -131,6 +131,13 @@ def test_bad_labels_are_refused_and_nothing_is_saved(work, tmp_path, name, conte
     assert work.answers() == {}
 
 
+def test_an_array_with_a_damaged_header_is_refused(work, tmp_path):
+    file = saved(tmp_path, np.zeros((4, 3)))
+    file.write_bytes(file.read_bytes().replace(b"}", b"(", 1))
+    with pytest.raises(InputError, match=r"x\.npy: is not an \.npy file of numbers"):
+        work.take(file)
+
+
 LABELS = st.lists(st.sampled_from([-1, 0, 1]), min_size=6, max_size=6)
 
 

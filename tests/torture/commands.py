@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import io
 import os
 import re
 import shutil
@@ -11,6 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from tests.torture import names, seeds
 from tests.torture.damage_data import damage_arrays
@@ -22,6 +25,10 @@ from tests.torture.readers import LABEL_READERS, put
 from tests.torture.run_files import call, whole_run
 
 FINDINGS = "work/run/findings.csv"  # which people edit
+EXPORT = (
+    b'[{"data": {"name": "a.png", "given": ["cat"], "asked": ["dog"]}, "annotations": [{"result": '
+    b'[{"type": "choices", "from_name": "labels", "value": {"choices": ["dog"]}}]}]}]'
+)  # of Label Studio
 BUG = re.compile(r"bug in balancemix[^:]*: (\w+)")
 
 
@@ -73,6 +80,9 @@ def template() -> Path:
             "other.npz": b"precious",
             "plan.toml": b"seed = 1\n[train]\nepochs = 1\n",
             "filled.csv": b"image,class,verdict\na.png,dog,present\nb.png,dog,absent\nc.png,cat,\n",
+            "export.json": EXPORT,
+            "p.npy": array(np.full((3, 2), 0.5)),
+            "flags.npy": array(np.eye(3, 2) > 0),
             "bench.toml": b'data = ["x.npz"]\n[[methods]]\nname = "bce"\n',
             "run/mine.txt": b"a person put this here\n",
             "d/labels.npz": b"precious",
@@ -83,6 +93,13 @@ def template() -> Path:
     (folder / "link.npz").symlink_to("x.npz")
     (folder / "dangling.csv").symlink_to("nowhere.csv")
     return folder
+
+
+def array(content: Any) -> bytes:
+    """Write an .npy file."""
+    out = io.BytesIO()
+    np.save(out, content)
+    return out.getvalue()
 
 
 def device(path: Path, minor: int) -> None:
@@ -211,9 +228,7 @@ def allowed(name: str, argv: list[str], before: Any, after: Any) -> bool:
     if before[name].startswith(str(stat.S_IFDIR)):
         return name in after
     if path.parts[0] in ("run", "old", "empty") and argv[0] in ("audit", "export", "report"):
-        default = {"audit": "findings.csv", "export": "labels.corrected."}.get(
-            argv[0], "report.html"
-        )
+        default = {"audit": "findings.", "export": "labels.corrected."}.get(argv[0], "report.html")
         if path.name == names.OUTPUTS or (out is None and path.name.startswith(default)):
             return True
     again = {"--force", "--resume"} & set(argv)
@@ -223,4 +238,6 @@ def allowed(name: str, argv: list[str], before: Any, after: Any) -> bool:
         ours = path.parts[:1] == Path(out).parts[:1] and path.parts[0] in ("run", "old", "empty")
         return ours and path.name != "mine.txt"
     written = {Path(out), Path(f"{out}.changes.csv")}
+    if out.endswith(".json"):
+        written.add(Path(out).with_suffix(".xml"))
     return path in written and str(path) not in argv[1 : argv.index(flag)]

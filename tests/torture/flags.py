@@ -40,7 +40,11 @@ WORDS = {
     "optimizer": ["sgd", "adamw", "x"],
     "groups": ["auto", "paper", "x"],
     "image_size": ["32", "0", "-1"],
-    "read": ["filled.csv", "filled.csv", "run/findings.csv", "notes.txt", "missing.csv", "photos"],
+    "tool": ["label-studio", "fiftyone", "cleanlab", "x"],
+    "issues": ["flags.npy", "notes.txt", "missing.npy"],
+    "confidence": ["p.npy", "flags.npy", "missing.npy"],
+    "read": ["export.json", "flags.npy", "filled.csv", "filled.csv", "run/findings.csv",
+             "notes.txt", "missing.csv", "photos"],
 }  # fmt: skip
 DATA = ["x.npz", "photos", "photos", "digits", "missing", "notes.txt", "run", "link.npz"]
 RUNS = ["run", "run", "run", "run", "empty", "photos", "missing", "x.npz", "old"]
@@ -54,7 +58,8 @@ PLANS = [
     "run/plan.json",
 ]
 OUTS = [
-    "new.csv", "new.npz", "new.html", "new", "new/deep/x.csv", "x.npz", "photos/labels.csv",
+    "new.csv", "new.json", "new.xlsx", "new.npz", "new.html", "new", "new/deep/x.csv", "x.npz",
+    "photos/labels.csv",
     "photos", "notes.txt", "run", "run/findings.csv", "run/metrics.json", "empty", "link.npz",
     "dangling.csv", "", ".", "..", "null", "~nobody/x.csv", "a" * 300 + ".csv", "notes.txt/x.csv",
     "é.csv", "other.csv", "other.npz", "full.csv", "d", "d",

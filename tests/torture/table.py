@@ -3,7 +3,17 @@
 from functools import partial
 from typing import Any
 
-from tests.torture import answers, decided, noises, pictures, seeds, settings, sheets, stored
+from tests.torture import (
+    answers,
+    decided,
+    exchanged,
+    noises,
+    pictures,
+    seeds,
+    settings,
+    sheets,
+    stored,
+)
 from tests.torture.changed import ChangedFeatures, ChangedImages
 from tests.torture.commands import Commands
 from tests.torture.damage import Flips
@@ -22,6 +32,7 @@ SHEETS = {
     ".parquet": ("parquet", sheets.damage_parquet),
     ".xlsx": ("worksheet", sheets.damage_xlsx),
 }
+EXCHANGE = "balancemix.exchange"
 READERS: list[Any] = [
     *LABEL_READERS,
     *(
@@ -54,6 +65,33 @@ READERS: list[Any] = [
         damage=damage_text(",|"),
         read=answers.read_filled_table,
         literal=answers.literal_filled,
+    ),
+    Reader(
+        name="Label Studio export",
+        modules=(f"{EXCHANGE}.label_studio_export", f"{EXCHANGE}.known"),
+        make=exchanged.export,
+        damage=exchanged.damage("export.json"),
+        read=exchanged.read("export"),
+        literal=exchanged.literal("export.json", exchanged.walk_export),
+        exact=False,
+    ),
+    Reader(
+        name="FiftyOne samples",
+        modules=(f"{EXCHANGE}.fiftyone",),
+        make=exchanged.samples,
+        damage=exchanged.damage("samples.json"),
+        read=exchanged.read("samples"),
+        literal=exchanged.literal("samples.json", exchanged.walk_samples),
+        exact=False,
+    ),
+    Reader(
+        name="corrected labels",
+        modules=(f"{EXCHANGE}.cleanlab", f"{EXCHANGE}.reading"),
+        make=exchanged.corrected,
+        damage=exchanged.damage_corrected,
+        read=exchanged.read("fixed"),
+        literal=exchanged.literal_corrected,
+        exact=False,
     ),
     Reader(
         name="images",
