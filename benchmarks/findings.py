@@ -25,13 +25,14 @@ from typing import Any
 import rankings
 import torch
 from folds import cross_validate, cross_validated
-from label_sets import HEADINGS, REAL, Case, cases, judged, load_case
+from label_sets import HEADINGS, REAL, Case, cases, factored, judged, load_case
 from photos import report
 from results import ROOT, put
 
 from balancemix.data import FeatureRows
 from balancemix.files import to_json, write_text
 from balancemix.judge import judge
+from balancemix.judge.ridge import Ridge
 from balancemix.training.features import features_of
 
 KEPT = ROOT / "benchmarks" / "findings.jsonl"
@@ -88,7 +89,7 @@ def measure(case: Case, known: set[str], heads: list[str]) -> list[Record]:
     ranked: dict[str, torch.Tensor] = {}
     if not known >= {OURS, *CONTROLS, *theirs[JUDGE]}:
         opinion = judged(case)
-        ranked |= rankings.of_judge(rows.given, opinion)
+        ranked |= rankings.of_judge(rows.given, opinion, factored(case[0]))
     for source, expected in theirs.items():
         if not known >= expected:
             confidence = opinion.confidence if source == JUDGE else cross_validated(case, source)
@@ -118,8 +119,8 @@ def take_time(case: Case) -> None:
     rows, plan = experiment.train, experiment.plan
     assert isinstance(rows, FeatureRows)
     start = time.perf_counter()
-    opinion = judge(rows.given, features_of(rows, plan))
-    rankings.of_judge(rows.given, opinion)
+    ridge = Ridge.of(features_of(rows, plan))
+    rankings.of_judge(rows.given, judge(rows.given, ridge), ridge)
     ours = time.perf_counter() - start
     for head in HEADS:
         start = time.perf_counter()

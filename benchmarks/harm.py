@@ -33,11 +33,11 @@ from torch import Tensor
 
 from balancemix.auditing.export import acceptable
 from balancemix.auditing.figures import Figures, Settled, measure_pictures
-from balancemix.auditing.judged import Judged, weigh
+from balancemix.auditing.judged import weigh_opinion
 from balancemix.auditing.measured import Measured
 from balancemix.data import Rows
 from balancemix.files import to_json, write_text
-from balancemix.judge import Opinion, judge
+from balancemix.judge import judge
 
 KEPT = ROOT / "benchmarks" / "harm.jsonl"
 LITE0 = "COCO, Lite0"
@@ -130,22 +130,17 @@ def correct(
 
     The labels are judged as they are to measure them, and once more with the answers verified.
     """
-    figures = measure_pictures(
-        audited(given, judged(case)), np.arange(len(given)), Settled(drawn.numpy(), said.numpy())
-    )
+    ridge = factored(case[0])
+    before = weigh_opinion(given, judged(case), ridge)
+    settled = Settled(drawn.numpy(), said.numpy())
+    figures = measure_pictures(before, np.arange(len(given)), settled)
     verified = torch.zeros(given.shape, dtype=torch.bool).index_fill_(0, drawn, True)
     decided = given.clone()
     decided[drawn] = said
-    opinion = judge(decided, factored(case[0]), verified=verified)
-    measured = Measured(len(given), "train", figures=figures)
-    findings, _ = acceptable(audited(decided, opinion, verified), ABOVE, measured)
+    opinion = judge(decided, ridge, verified=verified)
+    after = weigh_opinion(decided, opinion, ridge, verified=verified)
+    findings, _ = acceptable(after, ABOVE, Measured(len(given), "train", figures=figures))
     return findings.applied(decided), figures
-
-
-def audited(given: Tensor, opinion: Opinion, verified: Tensor | None = None) -> Judged:
-    """Weigh labels as an audit of the training rows does."""
-    parts = (opinion.score, opinion.confidence, opinion.posterior, opinion.judged)
-    return weigh(given, *parts, verified)
 
 
 def train(case: Case, rows: Rows) -> dict[str, float]:

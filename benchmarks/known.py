@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from results import ROOT
+from torch import Tensor
 
-from balancemix.auditing.ranking import doubt
+from balancemix.auditing.judged import smoothed
+from balancemix.auditing.ranking import SMOOTHER, doubt
 from balancemix.judge import judge
+from balancemix.judge.ridge import Ridge
 from balancemix.labels import noise
 
 DATA = ROOT.parent / "shared" / "data"
@@ -35,6 +38,7 @@ REAL = {
 SETS = {**SIMULATED, **REAL}
 CLEAN = {"clean": (COCO, "none")}  # where every finding is a false alarm
 OPINION = ("score", "confidence", "posterior")
+SMOOTH = ("smooth_score", "smooth_posterior")
 SIDES = ("wrong", "missing")
 
 Floats = npt.NDArray[np.float64]
@@ -50,6 +54,8 @@ class Known:
     score: Floats
     confidence: Floats
     posterior: Floats
+    smooth_score: Floats  # by these two wrong labels are ranked
+    smooth_posterior: Floats
 
     def side(self, side: str) -> Bools:
         """Mark the labels that can be wrong, the given ones, or missing, the others."""
@@ -68,9 +74,12 @@ class Known:
     @cached_property
     def doubt(self) -> Floats:
         """Compute the order in which the audit would show the labels."""
-        opinion = (self.score, self.confidence, self.posterior)
-        arrays = (self.given.astype(np.int8), *(each.astype(np.float32) for each in opinion))
-        return doubt(*(torch.from_numpy(array) for array in arrays)).double().numpy()
+        given = torch.from_numpy(self.given.astype(np.int8))
+        score, confidence, smooth, posterior = (
+            torch.from_numpy(each.astype(np.float32))
+            for each in (self.score, self.confidence, self.smooth_score, self.smooth_posterior)
+        )
+        return doubt(given, score, confidence, posterior, smooth=smooth).double().numpy()
 
     def errors(self, side: str) -> Floats:
         """Count the errors of each row."""
@@ -85,26 +94,36 @@ class Known:
 
 def load(name: str) -> Known:
     """Judge a set, or read what was judged before."""
-    kept = Path(tempfile.gettempdir()) / "balancemix-known" / f"{name.replace(' ', '-')}.npz"
+    folder = Path(tempfile.gettempdir()) / f"balancemix-known-{SMOOTHER:g}"
+    kept = folder / f"{name.replace(' ', '-')}.npz"
     if not kept.exists():
-        kept.parent.mkdir(exist_ok=True)
+        folder.mkdir(exist_ok=True)
         np.savez(kept, **_judged(*{**SETS, **CLEAN}[name]))
     with np.load(kept) as stored:
         labels = {key: stored[key].astype(bool) for key in ("given", "truth")}
-        opinion = {key: stored[key].astype(np.float64) for key in OPINION}
+        opinion = {key: stored[key].astype(np.float64) for key in (*OPINION, *SMOOTH)}
         return Known(**labels, **opinion)
 
 
 def _judged(file: str, kind: str) -> dict[str, npt.NDArray[np.generic]]:
+    ridge, labels, truth = _factored(file)
+    given = noise.parse(kind).apply(labels, 0).given
+    opinion = judge(given, ridge)
+    smooth = smoothed(given, ridge, SMOOTHER * opinion.penalty.best)
+    return {
+        "given": given.numpy(),
+        "truth": truth,
+        **{key: getattr(opinion, key).numpy() for key in OPINION},
+        **{key: each.numpy() for key, each in zip(SMOOTH, smooth, strict=True)},
+    }
+
+
+@cache
+def _factored(file: str) -> tuple[Ridge, Tensor, npt.NDArray[np.generic]]:
+    """Factor the training rows of a file once; also returns their labels and their truth."""
     with np.load(DATA / file) as stored:
         train = stored["split"] == "train"
         features = torch.from_numpy(stored["features"][train].astype(np.float32))
         labels = torch.from_numpy(stored["labels"][train]).to(torch.int8)
         truth = stored["truth"][train] if "truth" in stored else labels.numpy()
-    given = noise.parse(kind).apply(labels, 0).given
-    opinion = judge(given, features)
-    return {
-        "given": given.numpy(),
-        "truth": truth,
-        **{key: getattr(opinion, key).numpy() for key in OPINION},
-    }
+    return Ridge.of(features), labels, truth

@@ -13,8 +13,9 @@ import torch
 from sklearn.metrics import average_precision_score
 from torch import Tensor
 
-from balancemix.auditing.judged import weigh
+from balancemix.auditing.judged import weigh_opinion
 from balancemix.judge import Opinion
+from balancemix.judge.ridge import Ridge
 
 Ranking = Callable[[Tensor, Tensor], Tensor]  # of given labels and confidence: doubt
 
@@ -25,13 +26,11 @@ RANKERS = {"self_confidence": False, "self_confidence, adjusted": True}
 FILTERS = ("prune_by_noise_rate", "confident_learning")
 
 
-def of_judge(given: Tensor, opinion: Opinion) -> dict[str, Tensor]:
+def of_judge(given: Tensor, opinion: Opinion, ridge: Ridge) -> dict[str, Tensor]:
     """Rank by what the judge thinks: ours, and each of its parts alone as a control."""
     present = (given > 0).float()
     return {
-        "balancemix": weigh(
-            given, opinion.score, opinion.confidence, opinion.posterior, opinion.judged
-        ).doubt,
+        "balancemix": weigh_opinion(given, opinion, ridge).doubt,
         "score": (present - opinion.score).abs(),
         "confidence": (present - opinion.confidence).abs(),
         "posterior": (present - opinion.posterior).abs(),

@@ -16,7 +16,7 @@ from rankings import score
 from results import put
 from torch import Tensor
 
-from balancemix.auditing.judged import weigh
+from balancemix.auditing.judged import weigh_opinion
 from balancemix.data.rows import Rows
 from balancemix.judge import judge
 from balancemix.judge.ridge import Ridge
@@ -65,9 +65,8 @@ def load(name: str, noise: str, seed: int) -> Rows:
 def audited(ridge: Ridge, rows: Rows, rest: Tensor) -> Scores:
     """Rank all labels, and score the ranking of some."""
     opinion = judge(rows.given, ridge, verified=rows.verified)
-    beliefs = opinion.score, opinion.confidence, opinion.posterior, opinion.judged
     assert rows.truth is not None
-    doubt = weigh(rows.given, *beliefs, rows.verified).doubt
+    doubt = weigh_opinion(rows.given, opinion, ridge, verified=rows.verified).doubt
     return score(rows.given.masked_fill(~rest, -1), rows.truth, doubt)
 
 

@@ -42,7 +42,7 @@ from results import ROOT, put
 from torch import Tensor
 from verified import counting
 
-from balancemix.auditing.judged import weigh
+from balancemix.auditing.judged import weigh_opinion
 from balancemix.data import Rows
 from balancemix.files import to_json, write_text
 from balancemix.judge import judge
@@ -157,10 +157,8 @@ def true_labels(case: Case) -> Tensor:
 @cache
 def probabilities(case: Case) -> Tensor:
     """Compute how likely each label is wrong, as modelled."""
-    given, opinion = prepared(case).train.given, judged(case)
-    return weigh(
-        given, opinion.score, opinion.confidence, opinion.posterior, opinion.judged
-    ).probability
+    given = prepared(case).train.given
+    return weigh_opinion(given, judged(case), factored(case[0])).probability
 
 
 def look(case: Case, way: str, seconds: float) -> Checked:

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from balancemix.auditing.probability import modelled
-from balancemix.auditing.ranking import doubt
+from balancemix.auditing.ranking import SMOOTHER, doubt
 from balancemix.data.source import Source
 from balancemix.errors import InputError
 from balancemix.judge.basis import FEWEST, check_features
 from balancemix.judge.noise_model import fit_noise_model
-from balancemix.judge.opinion import is_judged, judge
+from balancemix.judge.opinion import Opinion, is_judged, judge
 from balancemix.judge.ridge import Ridge
 from balancemix.labels.chunks import chunks
 from balancemix.labels.table import as_given, as_verified, check_confidence
@@ -102,8 +102,7 @@ def judge_features(
     check_features(features)
     ridge = (factors or Factors()).of(features, groups, device)
     opinion = judge(given, ridge, verified=verified)
-    beliefs = opinion.score, opinion.confidence, opinion.posterior, opinion.judged
-    return weigh(given, *beliefs, verified, features=features, **more)
+    return weigh_opinion(given, opinion, ridge, verified=verified, features=features, **more)
 
 
 def judge_confidence(
@@ -129,6 +128,28 @@ def judge_nothing(given: Tensor, verified: Tensor | None = None, **more: Any) ->
     return weigh(given, blank, blank, blank, none, verified, **more)
 
 
+def weigh_opinion(
+    given: Tensor, opinion: Opinion, ridge: Ridge, verified: Tensor | None = None, **more: Any
+) -> Judged:
+    """Rank labels by a judge's opinion of these factored rows; `more` are fields of `Judged`."""
+    beliefs = opinion.score, opinion.confidence, opinion.posterior, opinion.judged
+    sure = _checked(verified, given)
+    smooth = smoothed(given, ridge, SMOOTHER * opinion.penalty.best, sure)
+    return weigh(given, *beliefs, sure, smooth=smooth, **more)
+
+
+def smoothed(
+    given: Tensor, ridge: Ridge, penalty: float, verified: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Score N×K labels with another penalty than the judge's; also returns the posterior by it."""
+    score = ridge.leave_one_out((given > 0).float(), penalty, given >= 0)
+    model = fit_noise_model(given if verified is None else given.masked_fill(verified, -1), score)
+    posterior = torch.empty_like(score)
+    for rows in chunks(*given.shape):
+        posterior[rows] = model.posterior(given[rows], model.confidence(score[rows]))
+    return score, posterior
+
+
 def weigh(
     given: Tensor,
     score: Tensor,
@@ -142,10 +163,16 @@ def weigh(
     source: Source | None = None,
     truth: Tensor | None = None,
     features: Tensor | None = None,
+    smooth: tuple[Tensor, Tensor] | None = None,
 ) -> Judged:
-    """Rank labels by what a judge says of them (see `Opinion`), and sum up by rows."""
+    """Rank labels by what a judge says of them (see `Opinion`), and sum up by rows.
+
+    `smooth` are score and posterior with a larger penalty; wrong labels are ranked by them. How
+    many there are remains what `posterior` says.
+    """
     sure = _checked(verified, given)
-    rank = doubt(given, score, confidence, posterior, sure)
+    smooth_score, smooth_posterior = smooth or (score, posterior)
+    rank = doubt(given, score, confidence, smooth_posterior, sure, smooth_score)
     rank, probability = modelled(given, rank, posterior, judged)
     expected, disagreement = torch.zeros(2, len(given), 2)
     for rows in chunks(*given.shape):

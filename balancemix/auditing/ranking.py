@@ -1,13 +1,14 @@
 """doubt(): in which order to look at labels.
 
     missing   doubt =   ½ · logit η + ½ · logit s
-    wrong     doubt = −(½ · logit q + ½ · logit s + ¼ · logit r)
+    wrong     doubt = −(½ · logit q + ½ · logit t + ¼ · logit r)
 
-s is the judge's leave-one-out score, clamped; it knows nothing of how labels go wrong. η and q, the
-judge's confidence and posterior, know each class's scale, and q also how often the class goes wrong
-if errors do not depend on the row. r is the rank of s among the labels of the class that are not
-given: a wrong positive is a negative, so it ranks anywhere among them, and a right one ranks high.
-docs/findings.md says how the weights were chosen.
+s is the judge's leave-one-out score, clamped; it knows nothing of how labels go wrong. t is the
+same with `SMOOTHER` times the penalty: far below 0, where wrong labels are, s is mostly noise. η
+and q, the judge's confidence by s and posterior by t, know each class's scale, and q also how often
+the class goes wrong if errors do not depend on the row. r is the rank of t among the labels of the
+class that are not given: a wrong positive is a negative, so it ranks anywhere among them, and a
+right one ranks high. docs/findings.md says how the weights and the penalty were chosen.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from torch import Tensor
 from balancemix.labels.chunks import chunks
 
 RANK = 0.25  # the weight of r
+SMOOTHER = 8.0  # the penalty of t, in units of the judge's
 EDGE = 0.01  # scores are clamped this far from 0 and 1: least squares leave that range
 SURE = 1e-6  # … and η and q, as float32 has no more digits next to 1
 
@@ -28,26 +30,30 @@ def doubt(
     confidence: Tensor,
     posterior: Tensor,
     verified: Tensor | None = None,
+    smooth: Tensor | None = None,
 ) -> Tensor:
     """Compute how far N×K labels are in doubt: N×K float32, in log-odds, the largest first.
 
     An unknown label (−1) is rated as one that is not given. A `verified` one (N×K booleans) has
-    −inf: nothing speaks against it.
+    −inf: nothing speaks against it. `smooth` is t, by which `posterior` was made; by default it is
+    the score.
 
     >>> given, score = torch.tensor([[1, 1, 0]]), torch.tensor([[0.1, 0.9, 0.1]])
     >>> doubt(given, score, score, score)
     tensor([[ 2.1972, -2.1972, -2.1972]])
     """
+    smooth = score if smooth is None else smooth
     result = torch.empty(given.shape)
     for rows in chunks(*given.shape):
         positive = given[rows] > 0
         belief = torch.where(positive, posterior[rows], confidence[rows]).float()
         present = belief.clamp(SURE, 1 - SURE).logit()
-        present += score[rows].float().clamp(EDGE, 1 - EDGE).logit()
+        rated = torch.where(positive, smooth[rows], score[rows]).float()
+        present += rated.clamp(EDGE, 1 - EDGE).logit()
         result[rows] = torch.where(positive, -present, present) / 2
     for k in range(given.shape[1]):
         positive = given[:, k] > 0
-        rank = rank_among(score[positive, k], score[given[:, k] == 0, k])
+        rank = rank_among(smooth[positive, k], smooth[given[:, k] == 0, k])
         result[positive, k] -= RANK * rank.logit()
     if verified is not None:
         result.masked_fill_(verified, -torch.inf)

@@ -24,20 +24,21 @@ def log_odds(p: float) -> float:
     return float(np.log(p) - np.log1p(-p))
 
 
-def slow_doubt(given, score, confidence, posterior, verified):
+def slow_doubt(given, score, confidence, posterior, verified, smooth):
     """Compute doubt label by label, in double precision."""
     result = np.empty(given.shape)
     for i in range(given.shape[0]):
         for k in range(given.shape[1]):
             belief = posterior if given[i, k] == 1 else confidence
             p = min(max(float(belief[i, k]), SURE), 1 - SURE)
-            s = min(max(float(score[i, k]), EDGE), 1 - EDGE)
+            rated = smooth if given[i, k] == 1 else score
+            s = min(max(float(rated[i, k]), EDGE), 1 - EDGE)
             present = 0.5 * log_odds(p) + 0.5 * log_odds(s)
             result[i, k] = present
             if given[i, k] == 1:
-                others = [score[j, k] for j in range(given.shape[0]) if given[j, k] == 0]
-                less = sum(bool(other < score[i, k]) for other in others)
-                equal = sum(bool(other == score[i, k]) for other in others)
+                others = [smooth[j, k] for j in range(given.shape[0]) if given[j, k] == 0]
+                less = sum(bool(other < smooth[i, k]) for other in others)
+                equal = sum(bool(other == smooth[i, k]) for other in others)
                 rank = (less + equal / 2 + 0.5) / (len(others) + 1)
                 result[i, k] = -present - RANK * log_odds(rank)
             if verified[i, k]:
@@ -50,10 +51,12 @@ def test_doubt_is_that_of_the_oracle():
     score = (10 * score).round() / 10  # with ties
     verified = torch.rand(given.shape, generator=torch.Generator().manual_seed(9)) < 0.1
     posterior = confidence.flip(0)
-    result = doubt(given, score, confidence, posterior, verified)
-    expected = slow_doubt(given, score, confidence, posterior, verified)
-    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-4, atol=1e-4)
-    assert result.dtype == torch.float32
+    for smooth in (None, score.flip(0).contiguous()):
+        result = doubt(given, score, confidence, posterior, verified, smooth)
+        rated = score if smooth is None else smooth
+        expected = slow_doubt(given, score, confidence, posterior, verified, rated)
+        np.testing.assert_allclose(result.numpy(), expected, rtol=1e-4, atol=1e-4)
+        assert result.dtype == torch.float32
 
 
 def test_doubt_grows_with_what_speaks_against_the_label():
