@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import known
 import numpy as np
 import torch
-from known import CLEAN, SETS, Floats
+from known import CLEAN, Floats
 from results import ROOT, put
 
 from balancemix.auditing.judged import weigh
@@ -39,6 +39,7 @@ from balancemix.review.order import EVERY, Bools, Ints, picture_order, worth_of
 from balancemix.review.probes import is_reached, probe_order, turns, what_is_left
 
 KEPT = ROOT / "benchmarks" / "probes.jsonl"
+NAMES = ("captions", "birds", "mislabel 20 %", "mislabel 40 %", "single positive", *CLEAN)
 REVIEWS = 300
 AFTER = (250, 500, 1000, 2000)  # answers
 WAYS = ("focus", "sweep")
@@ -73,7 +74,7 @@ def main(words: list[str]) -> None:
     """Measure what is missing, and write the table."""
     kept = [json.loads(line) for line in read().splitlines()]
     done = {tuple(record[name] for name in KEY) for record in kept}
-    for cell in [] if "--table" in words else product([*SETS, *CLEAN], ABOVE, WAYS):
+    for cell in [] if "--table" in words else product(NAMES, ABOVE, WAYS):
         if cell not in done:
             kept.append(dict(zip(KEY, cell, strict=True)) | measure(*cell))
             write_text(KEPT, read() + to_json(kept[-1]) + "\n")
@@ -208,8 +209,7 @@ def table(kept: list[Record]) -> str:
     head = ("labels", "list", "way", "answers", "findings left", "errors left", "covers", "ratio",
             "±", "modelled")  # fmt: skip
     lines = [f"| {' | '.join(head)} |", "|---|---|---" + "|--:" * 7 + "|"]
-    names = [*SETS, *CLEAN]
-    place = {cell: i for i, cell in enumerate(product(names, ABOVE, WAYS))}
+    place = {cell: i for i, cell in enumerate(product(NAMES, ABOVE, WAYS))}
     for record in sorted(kept, key=lambda record: place[tuple(record[k] for k in KEY)]):
         for look in record["looks"]:
             cells = [
