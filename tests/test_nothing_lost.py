@@ -67,7 +67,6 @@ def work(made, photos, tmp_path, monkeypatch) -> Path:
         "audit run --out run/metrics.json --force",
         "audit x.npz --for cleanlab --out x.npz --force",
         "audit photos --for label-studio --out tasks.json",
-        "audit photos --for label-studio --out run/plan.json --force",
         "audit x.npz --out photos/labels.csv",
         "report run --out photos/labels.csv",
         "report run --out run/metrics.json",
