@@ -73,13 +73,16 @@ async function begin(size = sample ? 0 : STEP) {
   next();
 }
 
+const undo = () => button("Undo", () => app.undo(), "Z", {class: "undo"});
+
 function layOut() {
   stage = new Stage(h("div"));
   const ask = (words, mark, rest) => h("p", {class: "small"}, `${words}. ${CLICK} what `, h("b", {}, mark), rest);
   fill(main, h("section", {class: "split"}, stage.frame.parentNode, h("div", {class: "side"}, place,
     h("h1", {}, "What is in this picture?"), ask("Labelled", "is not", " there."), labelled,
     ask("Not labelled", "is", " there, or type a class."), palette, pager, search)));
-  fill(app.foot, button("Undo", () => app.undo(), "Z"), h("span", {class: "note"}), left, done);
+  stage.tools.append(h("span", {class: "phone"}, undo()));
+  fill(app.foot, undo(), h("span", {class: "note"}), left, done);
   search.placeholder = `Find one of ${count(app.classes.size)} classes`;
 }
 
@@ -154,7 +157,7 @@ function chip(id, look, sign) {
       else marks.set(id, is ? "unsure" : look);
       draw();
       main.querySelector(`[data-id="${id}"]`)?.focus();
-      say(`${nameOf(id)}: ${said[marks.get(id)] ?? "as it was"}`);
+      document.getElementById("live").textContent = `${nameOf(id)}: ${said[marks.get(id)] ?? "as it was"}`;
     }}, is && h("span", {}, is === "unsure" ? "?" : sign), h("bdi", {class: "name"}, nameOf(id)));
 }
 
@@ -230,7 +233,7 @@ async function over() {
 
 function stop(title, lines = [], ...buttons) {
   app.bar(null);
-  fill(app.foot, button("Undo", () => app.undo(), "Z"), h("span", {class: "note"}));
+  fill(app.foot, undo(), h("span", {class: "note"}));
   fill(main, h("div", {class: "middle result"}, h("h1", {}, title), lines.map((line) => h("p", {}, line)),
     h("div", {class: "chips"}, buttons)));
 }

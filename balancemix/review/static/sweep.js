@@ -30,7 +30,7 @@ const kinds = {
     title: (name) => ["Whether these show ", ...quoted(name), ` is not known. ${CLICK} those that `, h("u", {}, "do not"), "."]},
 };
 let app, main, subject, kind, words; // what is swept
-let tiles, ahead, aside, marks, current, page, open, others, anyway, began, shape, closer, sent; // how far it is
+let tiles, ahead, aside, marks, current, page, open, others, anyway, began, spent, shape, closer, sent; // how far it is
 let turning = 0, live = false; // number of the turn, so that what comes late is dropped; whether the screen is shown
 const grid = h("div", {class: "tiles", role: "listbox", tabIndex: 0, "aria-multiselectable": "true"});
 const title = h("h1"), place = h("p", {class: "small"}), counts = h("span", {class: "tally"}), left = h("span", {class: "small left"});
@@ -45,7 +45,7 @@ export const screen = {
     [app, main, subject] = [app_, main_, app_.classes.get(Number(query.class || NaN))];
     kind = kinds[query.kind] ? query.kind : Object.keys(kinds).find((each) => subject?.[each]) ?? "missing";
     words = kinds[kind];
-    [tiles, ahead, aside, marks, page, anyway, closer, sent] = [[], [], [], new Map(), 0, 0, null, null];
+    [tiles, ahead, aside, marks, page, anyway, spent, closer, sent] = [[], [], [], new Map(), 0, 0, 0, null, null];
     if (!subject) return choose();
     live = true;
     layOut();
@@ -88,16 +88,19 @@ function choose() {
     rows.length > 0 && h("p", {}, "A sweep shows many pictures of one class at once."), h("ul", {class: "sweeps"}, rows)));
 }
 
+const undo = () => button("Undo", () => app.undo(), "Z", {class: "undo"});
+
 function layOut() {
   const rule = words.aside ?? (subject.rule && `Rule for “${subject.name}”: ${subject.rule}`);
   fill(title, ...words.title(subject.name));
   grid.setAttribute("aria-label", title.textContent);
   fill(main, h("section", {class: "sweep"},
-    h("div", {class: "row"}, h("div", {}, place, title), rule && h("aside", {class: "small"}, rule)), grid));
+    h("div", {class: "row"}, h("div", {}, h("div", {class: "row"}, place, h("span", {class: "phone"}, undo())), title),
+      rule && h("aside", {class: "small"}, rule)), grid));
   act.className = words.marks === 1 ? "go ink" : "go plus";
   const hints = [["Space", words.badges[1].slice(2)], ["U", "unsure"], ["I", "look closer"]];
   fill(app.foot, act, counts, h("span", {class: "hints small"}, hints.map(([key, text]) => [h("kbd", {}, key), ` ${text} `])),
-    h("span", {class: "note"}), button("Undo", () => app.undo(), "Z"), left);
+    h("span", {class: "note"}), undo(), left);
 }
 
 async function ask(n) {
@@ -113,6 +116,7 @@ async function turn() {
   const now = ++turning;
   watch.disconnect();
   tiles = [];
+  act.disabled = true;
   shape = fit(grid.clientWidth, grid.clientHeight);
   const size = shape.columns * shape.rows;
   if (ahead.length < size) {
@@ -125,7 +129,8 @@ async function turn() {
   tiles = ahead.splice(0, size).map((item, i) => new Tile(item, width, () => mark(i), gate));
   const pages = page + Math.ceil(open / size);
   place.textContent = `${subject.name} · ${kind} · page ${page + 1} of ${pages} · surest first`;
-  left.textContent = `${tiles.length} of ${count(open)}`;
+  const minutes = Math.round(spent / page * (pages - page) / 60_000); // of those spent so far
+  left.textContent = `${tiles.length} of ${count(open)}${page ? ` · about ${Math.max(1, minutes)} min left` : ""}`;
   app.bar(page / pages);
   grid.style.setProperty("--columns", shape.columns);
   grid.style.setProperty("--rows", shape.rows);
@@ -160,7 +165,7 @@ function mark(i = current, to = null) {
   marks.set(tile.row, to === null ? (is + 1) % (words.marks + 1) : is === to ? 0 : to);
   move(i);
   paint(tile);
-  say(tile.words);
+  document.getElementById("live").textContent = tile.words; // the tile itself shows it
 }
 
 function paint(tile) {
@@ -192,7 +197,7 @@ function answer() {
   if (closer || !tiles.length || app.blocked()) return;
   const unseen = tiles.filter((tile) => !tile.seen).length;
   if (unseen) return say(`${count(unseen, "picture")} not seen yet.`);
-  const ms = Math.round((performance.now() - began) / tiles.length), swept = marks, class_ = subject.name;
+  const time = performance.now() - began, ms = Math.round(time / tiles.length), swept = marks, class_ = subject.name;
   const items = tiles.map((tile) => tile.item), decisions = [], passed = [];
   for (const tile of tiles.filter((each) => each.asked)) {
     const label = {image: tile.name, class: class_}, verdict = words.verdicts[markOf(tile)];
@@ -214,6 +219,7 @@ function answer() {
     }
     if (here()) again(1, [...tiles.map((tile) => tile.item), ...ahead].filter((item) => !items.includes(item)));
   };
+  spent += time;
   send();
 }
 
@@ -245,7 +251,7 @@ function back() {
 
 function stop(over) {
   app.bar(null);
-  fill(app.foot, h("span", {class: "note"}), button("Undo", () => app.undo(), "Z"));
+  fill(app.foot, h("span", {class: "note"}), undo());
   const focus = () => app.go("focus", {class: subject.id});
   const taken = !over && atWork(others);
   fill(main, h("div", {class: "middle"},
