@@ -27,6 +27,7 @@ from balancemix.review.sampling import Sampling
 STATES = ("open", "unsure", "decided", "disputed", "resolved")
 OPEN, UNSURE, DECIDED, DISPUTED, RESOLVED = range(len(STATES))
 BLANK = LabelState("open", None, False, 0)
+MANY = 2000  # pictures of which the states are read at once rather than one by one
 EVERY = 50  # answers after which the order is worked out again
 QUESTION = "Is “{class}” in this picture?"
 
@@ -123,9 +124,10 @@ class Desk:
                 self.states[key] = state
         self.status: npt.NDArray[np.int8] = np.zeros(len(self.listed), dtype=np.int8)
         self.index = {key: i for i, key in enumerate(self._labels())}
+        self._errors: npt.NDArray[np.int8] = np.full(len(self.listed), -1, dtype=np.int8)
         for key, state in self.states.items():
             if key in self.index:
-                self.status[self.index[key]] = STATES.index(state.state)
+                self._note(self.index[key], state)
         self.people = self.store.people()
         self._answered: dict[str, Bools] = {}
         self.asking.clear()
@@ -188,6 +190,9 @@ class Desk:
         images = {entry.image: entry.row for entry in entries if entry.row >= 0}
         if not images:
             return
+        if len(images) > MANY:
+            self._load()
+            return
         for row in images.values():
             for column in range(len(self.column)):
                 self.states.pop((row, column), None)
@@ -196,12 +201,18 @@ class Desk:
                 self.states[images[image], self.column[class_]] = state
         for row in images.values():
             for i in self.listed.of_row(row):
-                self.status[i] = STATES.index(self.state(row, int(self.listed.column[i])).state)
+                self._note(i, self.state(row, int(self.listed.column[i])))
                 for name, answered in self._answered.items():
                     answered[i] = self._has_answered(name, i)
         for entry in entries:
             if entry.reviewer not in self.people:
                 self.people.append(entry.reviewer)
+
+    def _note(self, i: int, state: LabelState) -> None:
+        """Keep what holds for a finding."""
+        self.status[i] = STATES.index(state.state)
+        is_there, suggested = state.verdict == "present", bool(self.listed.suggested[i])
+        self._errors[i] = -1 if state.verdict is None else int(is_there == suggested)
 
     # What follows
 
@@ -232,11 +243,7 @@ class Desk:
 
     def errors(self) -> npt.NDArray[np.int8]:
         """Say what the answers make of the findings: 1 an error, 0 none, −1 not known."""
-        found = np.full(len(self.listed), -1, dtype=np.int8)
-        for i in np.flatnonzero((self.status == DECIDED) | (self.status == RESOLVED)).tolist():
-            state = self.state(int(self.listed.row[i]), int(self.listed.column[i]))
-            found[i] = int((state.verdict == "present") == bool(self.listed.suggested[i]))
-        return found
+        return self._errors.copy()
 
     def is_asked(self, name: str | None) -> Bools:
         """Mark the findings to ask a person about.

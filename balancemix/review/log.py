@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from balancemix.data.decisions.entries import Written
+
+RECENT = 50  # answers by which a person's time is estimated
 
 
 class Entry(NamedTuple):
@@ -46,6 +48,7 @@ class Log:
         self.undone: set[int] = set()
         self.decisions = self.settled = 0  # how many rows of the two tables are in it
         self._seq: dict[tuple[bool, int], int] = {}
+        self.times: dict[str, deque[int]] = {}  # ms of each person's last answers about a label
         self._by_client: dict[str, int] = {}
         self._by_label: dict[tuple[int, int], list[int]] = defaultdict(list)
         self._by_row: dict[int, list[int]] = defaultdict(list)  # settled pictures
@@ -107,6 +110,8 @@ class Log:
         )
         self.entries.append(entry)
         self._by_client[row.client] = seq
+        if column is not None and row.ms is not None:
+            self.times.setdefault(row.reviewer, deque(maxlen=RECENT)).append(row.ms)
         if undoes is not None:
             self.undone.add(undoes)
         elif column is None:

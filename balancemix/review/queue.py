@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from balancemix.review.listed import PROBLEMS, Bools, Ints
 from balancemix.review.log import Entry, Log
 from balancemix.review.probes import turns
 
-RECENT, FEWEST = 50, 10  # answers by which time is estimated
+FEWEST = 10  # answers by which time is estimated
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,9 @@ def next_items(
 
 def with_probes(desk: Desk, who: Person, order: Ints, asked: Bools, count: int) -> list[int]:
     """Take the next pictures of an order, with one question in ten drawn at random."""
-    asking = desk.asking.setdefault(who.tab, Asking(since_probe(desk.log.live(), who.name)))
+    if who.tab not in desk.asking:
+        desk.asking[who.tab] = Asking(since_probe(desk.log.live(), who.name))
+    asking = desk.asking[who.tab]
     questions = np.bincount(desk.listed.row[asked], minlength=len(desk.source))
     picked: list[int] = []
     for turn in turns(order, desk.listed, asked, desk.probes, asking.since):
@@ -171,8 +172,7 @@ def rows_with(desk: Desk, chosen: Bools, rows: int) -> Bools:
 
 def minutes_left(log: Log, name: str | None, questions: int) -> int | None:
     """Estimate the minutes that open questions take, by a person's last answers; None before."""
-    answers = (e for e in reversed(log.entries) if e.reviewer == name and e.column is not None)
-    times = list(islice((e.ms for e in answers if e.ms is not None), RECENT))
+    times = [] if name is None else list(log.times.get(name, ()))
     if len(times) < FEWEST:
         return None
     return max(round(float(np.median(times)) * questions / 60_000), 1)
