@@ -23,7 +23,7 @@ and learn which labels to fix.
   balancemix train photos/ --out runs/a    train on a folder of images with labels.csv
   balancemix audit photos/                 list the labels that look wrong or missing
   balancemix audit photos/ --sample 50     draw images to look at: how many labels are wrong?
-  balancemix review photos/ --read f.csv   take back what people decided, from a filled-in table
+  balancemix review photos/                decide about them on a page in your browser
   balancemix export photos/                write labels.csv with what people decided
   balancemix report runs/a --open          see curves, classes and findings on one page
   balancemix bench quick                   compare methods, seeds and noises in tables"""
