@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from balancemix.commands.arguments import add_force, add_json
+from balancemix.commands.kept import keep_findings
 from balancemix.plan.sections import SEED, TrainPlan
 
 if TYPE_CHECKING:
@@ -123,7 +124,9 @@ def run(arguments: argparse.Namespace) -> None:
     ]
     assert experiment.splits.source is not None
     rows = PicturedRows.of(experiment.splits.source)
-    cards = make_cards(summaries[METHODS[-1]].findings, rows)
+    findings = summaries[METHODS[-1]].findings
+    keep_findings(findings, run_)  # the review then opens at once
+    cards = make_cards(findings, rows)
     write_text(page, demo_page.make_page(summaries, cards, review, commands).render())
     outputs.remember(page)
     quality = summaries[METHODS[-1]].quality

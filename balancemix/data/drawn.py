@@ -27,7 +27,7 @@ CELL = 128  # pixels of a digit, drawn from 8
 INK, PAPER = (28, 43, 74), (250, 248, 242)
 # The colour of each value, by channel: steeper than a line, so that edges are sharp.
 SHADES = [
-    np.interp(np.arange(256), (50, 190), ends).round().astype(int).tolist()
+    np.interp(np.arange(256), (80, 160), ends).round().astype(int).tolist()
     for ends in zip(PAPER, INK, strict=True)
 ]
 QUALITY = 80

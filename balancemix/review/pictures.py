@@ -7,6 +7,8 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from PIL import Image
+
 from balancemix.data.formats import picture_folder
 from balancemix.data.pictures import MAX_PIXELS, SECONDS, NotShown, PictureFile, jpeg
 from balancemix.data.source import ReadOptions, Source
@@ -36,6 +38,8 @@ class Pictures:
     ) -> None:
         self.paths, self.root = paths or (), root
         self.max_pixels, self.seconds = max_pixels, seconds
+        # Pillow has a limit of its own, for all threads, and refuses what is twice as large.
+        Image.MAX_IMAGE_PIXELS = max(Image.MAX_IMAGE_PIXELS or 0, max_pixels)
         self._thumbs = Thumbs(cache)
         self._decoding = threading.Semaphore(THREADS)
         self._sizes: dict[str, tuple[int, int] | None] = {}

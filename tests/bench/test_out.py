@@ -92,7 +92,7 @@ def test_the_demo_replaces_no_labels_that_a_person_changed(demo, tmp_path, monke
     assert main(demo) == 0
     data = tmp_path / "runs/seed-0/digits.npz"
     store = tmp_path / "runs/seed-0/digits.npz.balancemix"
-    store.mkdir(exist_ok=True)
+    assert (store / "review.sqlite").is_file()  # what the review asks about
     (store / "decisions.csv").write_text("image,class,verdict\n0001.jpg,3,present\n")
     with data.open("ab") as file:
         file.write(b"mine")

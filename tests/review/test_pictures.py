@@ -80,6 +80,12 @@ def test_each_refusal_has_its_status(pictures, folder):
     assert refusal(pictures, 1) == (413, message)
 
 
+def test_a_limit_above_that_of_pillow(folder, monkeypatch):
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
+    pictures = Pictures([folder / "small.png"], folder, folder.parent / "thumbs", 2000)
+    assert size_of(pictures.jpeg(0, 256)) == (30, 60)
+
+
 def test_a_slow_file_is_tried_once(folder, monkeypatch):
     pictures = Pictures([folder / "large.jpg"], folder, folder.parent / "thumbs", seconds=-1)
     assert refusal(pictures, 0)[0] == 413
