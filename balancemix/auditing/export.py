@@ -131,8 +131,10 @@ def acceptable(
     Never a label that is verified, that people are unsure about, or that was not judged; never a
     row outside those that were measured; and, once measured, of no problem that was not, and of
     each no more than the upper end of its interval, those counted that people have corrected.
+    Measured probabilities are the cautious ones: where the likeliest come out too high, they would
+    change most labels.
     """
-    findings = find(judged, above, None if measured is None else measured.calibration)
+    findings = find(judged, above, None if measured is None else measured.cautious)
     rows = rows_of(judged, "train" if measured is None else measured.split)
     inside = torch.zeros(len(judged), dtype=torch.bool)
     inside[torch.from_numpy(rows)] = True

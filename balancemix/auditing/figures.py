@@ -20,6 +20,7 @@ from balancemix.estimates import (
     calibrate,
     from_pictures,
     from_strata,
+    lower,
     missing_rate,
     pictures_with_errors,
     wrong_rate,
@@ -66,7 +67,8 @@ class Figures:
     `labels` of all images have such a given value, `seen` of these were looked at, and `errors` are
     errors (of unknown ones: present). `rate` is that of the given labels that are wrong, of what is
     there that is not given, or of the unknown labels that are present. `images` have such an error.
-    Of the `top[0]` labels that are ranked first, `top[1]` are errors.
+    Of the `top[0]` labels that are ranked first, `top[1]` are errors. `calibration` makes doubt a
+    probability; `cautious` is lower, so that its sum is the lower end of the total.
     """
 
     labels: int
@@ -79,6 +81,7 @@ class Figures:
     top: tuple[int, Ends] | None = None
     classes: Mapping[str, Estimate] = field(default_factory=dict)
     calibration: Calibration | None = None
+    cautious: Calibration | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Describe the figures by plain values."""
@@ -171,6 +174,13 @@ def _figures(
     doubt = judged.doubt.numpy()
     judgeable = np.isfinite(doubt[settled.rows])
     sure = part.mask & ~part.unsure & judgeable
+    calibration, cautious = _calibrations(
+        doubt[rows][part.every],
+        doubt[settled.rows][sure],
+        part.error[sure],
+        "wrong" if part.problem == "wrong" else "missing",
+        part.total((part.error & judgeable).sum(1).astype(np.float64)),
+    )
     return Figures(
         labels=part.labels,
         seen=int(part.mask.sum()),
@@ -181,13 +191,8 @@ def _figures(
         images=ends(lambda errors: pictures_with_errors(errors, len(rows)), whole),
         top=_top_of_pictures(part, doubt, rows, settled),
         classes=_classes(judged, part, parts["wrong"]),
-        calibration=_calibration(
-            doubt[rows][part.every],
-            doubt[settled.rows][sure],
-            part.error[sure],
-            "wrong" if part.problem == "wrong" else "missing",
-            part.total((part.error & judgeable).sum(1).astype(np.float64)),
-        ),
+        calibration=calibration,
+        cautious=cautious,
     )
 
 
@@ -198,13 +203,14 @@ def _classes(judged: Judged, part: _Part, given: _Part) -> dict[str, Estimate]:
     return {name: estimate for name, estimate in named if estimate is not None}
 
 
-def _calibration(
+def _calibrations(
     every: Floats, doubt: Floats, error: Array, side: Literal["wrong", "missing"], total: Estimate
-) -> Calibration | None:
-    """Calibrate a side; None where nothing of it could be judged."""
+) -> tuple[Calibration | None, Calibration | None]:
+    """Calibrate a side, and once more with caution; None where nothing of it could be judged."""
     if not np.isfinite(every).any() or not len(doubt):
-        return None
-    return calibrate(doubt, error, side, every, total)
+        return None, None
+    likeliest = calibrate(doubt, error, side, every, total)
+    return likeliest, lower(likeliest, every, total)
 
 
 def _top_of_pictures(
@@ -255,6 +261,9 @@ def measure_labels(
     given = judged.given[rows].numpy() == 1
     every, sure = doubt[rows][given], ~unsure & np.isfinite(seen)
     tops = _thresholds(every)
+    calibration, cautious = _calibrations(
+        every, seen[sure], error[sure], "wrong", total(error & np.isfinite(seen))
+    )
     return Figures(
         labels=labels,
         seen=len(verdicts),
@@ -263,13 +272,8 @@ def measure_labels(
         total=whole,
         rate=Ends(wrong_rate(whole.right, labels), wrong_rate(whole.error, labels)),
         top=(tops[0][0], _capped(ends(seen >= tops[0][1]), tops[0][0])) if tops else None,
-        calibration=_calibration(
-            every,
-            seen[sure],
-            error[sure],
-            "wrong",
-            total(error & np.isfinite(seen)),
-        ),
+        calibration=calibration,
+        cautious=cautious,
     )
 
 

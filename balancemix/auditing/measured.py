@@ -54,6 +54,13 @@ class Measured:
             if each.calibration is not None
         }
 
+    @property
+    def cautious(self) -> dict[str, Calibration]:
+        """The same by the lower ends of what was measured, for labels that nobody will look at."""
+        return {
+            name: each.cautious for name, each in self.figures.items() if each.cautious is not None
+        }
+
     @classmethod
     def of(cls, judged: Judged, store: Store, split: str = "train") -> Measured:
         """Measure the labels of a split by the answers to samples of it.

@@ -17,7 +17,7 @@ Nothing here assumes that the judge is right: what it thinks makes intervals sho
 docs/estimates.md has the formulae, and measures how often the intervals hold the truth.
 """
 
-from balancemix.estimates.calibration import Calibration, calibrate
+from balancemix.estimates.calibration import Calibration, calibrate, lower
 from balancemix.estimates.classes import by_class
 from balancemix.estimates.estimate import Estimate, both_ways
 from balancemix.estimates.pictures import from_pictures, pictures_with_errors
@@ -37,6 +37,7 @@ __all__ = [
     "first_phase",
     "from_pictures",
     "from_strata",
+    "lower",
     "missing_rate",
     "pictures_with_errors",
     "second_phase",

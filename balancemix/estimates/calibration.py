@@ -83,12 +83,33 @@ def calibrate(
     return curve
 
 
+def lower(curve: Calibration, all_doubt: npt.ArrayLike, total: Estimate) -> Calibration:
+    """Lower a curve until the probabilities of all labels sum to the lower end of the total.
+
+    The slope stays. Ceiling and floor fall as they would in `calibrate` with fewer errors: the
+    ceiling's odds with those of an average label, the floor with the sum. This stays at 1 or more.
+    """
+    every, counts = _binned(np.asarray(all_doubt, dtype=np.float64))
+    size, before = float(counts.sum()), float(counts @ curve.probability(every))
+    share = total.low / total.value if total.value > 0 else 0.0
+    goal = min(max(share * before, 1.0), before)
+    ceiling = float(expit(logit(curve.ceiling) + logit(goal / size) - logit(before / size)))
+    return _summing(every, counts, goal, curve.slope, curve.floor * goal / before, ceiling) or curve
+
+
 def _curve(point: Floats, doubt: Floats, counts: Floats, goal: float) -> Calibration | None:
     """Find the curve of three parameters that sums to the goal; None if there is none."""
     size = float(counts.sum())
     slope, share = float(np.exp(point[0])), float(expit(point[2]))
     ceiling = float(expit(point[1] + logit(goal / size)))
-    floor = share * goal / size
+    return _summing(doubt, counts, goal, slope, share * goal / size, ceiling)
+
+
+def _summing(
+    doubt: Floats, counts: Floats, goal: float, slope: float, floor: float, ceiling: float
+) -> Calibration | None:
+    """Find the intercept with which the probabilities sum to the goal; None if there is none."""
+    size = float(counts.sum())
     reach = 60 + slope * float(np.abs(doubt).max())
 
     def excess(intercept: float) -> float:

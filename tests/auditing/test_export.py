@@ -70,10 +70,23 @@ def test_less_than_half_sure_is_refused_unless_forced():
 
 def test_what_is_applied_was_mostly_wrong(known):
     measured = known.measure()
-    findings, _ = acceptable(known.judge(), 0.9, measured)
+    findings, _ = acceptable(known.judge(), 0.7, measured)
     assert len(findings) > 10
     right = findings.suggested.numpy() == known.truth[findings.row, findings.column]
     assert right.mean() > 0.85
+
+
+def test_labels_are_applied_by_the_lower_end_of_what_was_measured(known):
+    measured = known.measure()
+    likeliest = find(known.judge(), 0.7, measured.calibration)
+    judged = known.judge()
+    applied, _ = acceptable(judged, 0.7, measured)
+    for problem, figures in measured.figures.items():
+        inside = likeliest.of(problem)
+        assert 0 < len(applied.of(problem)) < int((inside.row < 600).sum())
+        every = find(known.undecided, 0, measured.cautious).of(problem)
+        total = float(every.probability[every.row < 600].double().sum())
+        assert total == pytest.approx(figures.total.low, rel=0.02)
 
 
 def test_verified_labels_are_never_touched(known):
@@ -170,7 +183,7 @@ def test_unknown_labels_are_filled_only_by_above(tmp_path):
 
 def test_the_reason_of_each_change_is_stated(known):
     measured = known.measure()
-    labels = corrected(known.judge(), 0.9, measured)
+    labels = corrected(known.judge(), 0.7, measured)
     changed = (labels.given != labels.source.as_in_file.given).nonzero().tolist()
     reasons = {labels.why(i, k) for i, k in changed}
     assert "decision" in reasons

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit, logit
 from scipy.stats import beta
 
-from balancemix.estimates.calibration import calibrate
+from balancemix.estimates.calibration import calibrate, lower
 from balancemix.estimates.classes import by_class
 from balancemix.estimates.estimate import Estimate
 from balancemix.estimates.few import exact_count
@@ -88,6 +88,24 @@ def test_where_no_error_was_seen_nearly_nothing_is_listed():
     probability = found.probability(doubt)
     assert probability.sum() == pytest.approx(1, rel=1e-3)
     assert (probability >= 0.2).sum() <= 1
+
+
+@pytest.mark.parametrize("side", ["wrong", "missing"])
+def test_the_lower_curve_sums_to_the_lower_end_and_is_nowhere_higher(side):
+    doubt, wrong = labels(2)
+    total = Estimate(float(wrong.sum()), 0.6 * wrong.sum(), 2.0 * wrong.sum(), False)
+    likeliest = calibrate(doubt[:500], wrong[:500], side, doubt, total)
+    found = lower(likeliest, doubt, total)
+    assert found.probability(doubt).sum() == pytest.approx(total.low, rel=1e-3)
+    assert (found.probability(doubt) <= likeliest.probability(doubt)).all()
+    assert found.slope == pytest.approx(likeliest.slope)
+    same = lower(likeliest, doubt, known(wrong.sum()))
+    np.testing.assert_allclose(same.probability(doubt), likeliest.probability(doubt), atol=1e-5)
+    none = lower(likeliest, doubt, Estimate(5.0, 0.0, 20.0, True))
+    assert none.probability(doubt).sum() == pytest.approx(1, rel=1e-3)
+    for few in (np.zeros(3), np.full(3, -np.inf), np.zeros(0)):
+        tiny = calibrate([], [], side, few, known(0))
+        assert 0 <= lower(tiny, few, known(0)).probability(0.0) <= 1
 
 
 def test_labels_that_are_not_judged_have_no_part_in_the_curve():
