@@ -2,7 +2,8 @@
 
 The .npz for cleanlab holds, of N rows and K classes:
 
-    labels      N×K: 1 present, 0 absent, −1 unknown
+    labels      N×K: 1 present, 0 absent, −1 unknown; to be corrected
+    given       the same: what of `labels` differs when it comes back, somebody changed
     pred_probs  N×K: how sure the audit is of each class without its given label; out of sample
     issues      N×K: whether the label is a finding, as find_multilabel_issues_per_class says it
     quality     N×K: 1 − probability that the label is wrong
@@ -20,6 +21,7 @@ from torch import Tensor
 
 from balancemix.auditing.findings import Findings
 from balancemix.data.arrays import read_array
+from balancemix.data.decisions import decide
 from balancemix.data.decisions.filled import Filled, FilledLabel
 from balancemix.data.formats.npz import read_arrays
 from balancemix.errors import InputError
@@ -37,6 +39,7 @@ def write(findings: Findings, out: Path) -> list[str]:
         out,
         {
             "labels": judged.given.numpy(),
+            "given": judged.given.numpy(),
             "pred_probs": judged.confidence.numpy().astype(np.float32),
             "issues": issues.numpy(),
             "quality": (1 - judged.probability).numpy().astype(np.float32),
@@ -52,8 +55,13 @@ def write(findings: Findings, out: Path) -> list[str]:
 
 
 def flagged(findings: Findings, file: Path) -> Findings:
-    """Keep the findings that another program flags: labels (N×K), or rows (N, or their numbers)."""
+    """Keep the findings that another program flags: labels (N×K), or rows (N, or their numbers).
+
+    What a person has verified is not asked again.
+    """
     array = read_array(file)
+    if findings.judged.verified is not None:
+        findings = findings[~findings.judged.verified[findings.row, findings.column]]
     count, width = findings.labels.shape
     if array.dtype == torch.bool and array.shape == (count, width):
         return findings[array[findings.row, findings.column]]
@@ -118,45 +126,54 @@ def is_lists(content: Any) -> bool:
 
 
 def read_corrected(file: Path, known: Known, lists: Any = None) -> Filled:
-    """Read labels that a person corrected: those that differ from the data's are answers.
+    """Read labels that a person corrected: those that somebody changed are answers.
 
-    `lists` say nothing of a class that is unknown in the data and is not listed.
+    Changed is what differs from `given` in an .npz; elsewhere, what differs both from the file of
+    the data and from what is decided already. `lists` say nothing of a class that is unknown in the
+    data and is not listed.
     """
-    source = known.source
-    names, classes = source.names, source.classes
-    if lists is not None:
-        labels = from_lists(str(file), lists, len(classes))
-        _check_shape(file, labels, source.given)
-        labels = torch.where((source.given < 0) & (labels == 0), -1, labels)
-        given = source.given
-    elif file.suffix.lower() == ".npz":
-        labels, names, classes = _named(file, known)
-        place = {name: i for i, name in enumerate(source.names)}
-        column = {name: k for k, name in enumerate(source.classes)}
-        rows = torch.tensor([place[name] for name in names], dtype=torch.long)
-        given = source.given[rows][:, torch.tensor([column[name] for name in classes])]
+    source, now = known.source, None
+    if file.suffix.lower() == ".npz":
+        labels, given, names, classes = _named(file, known)
     else:
-        labels = _labels(file, "", read_array(file))
-        _check_shape(file, labels, source.given)
-        given = source.given
-    changed = ((labels >= 0) & (labels != given)).nonzero().tolist()
-    verdicts = {1: "present", 0: "absent"}
-    found = [
-        FilledLabel(
-            f"{file} row {i}", None, names[i], classes[k], verdicts[int(labels[i, k])]
+        names, classes, given = source.names, source.classes, source.given
+        now = decide(source).given
+        if lists is None:
+            labels = _labels(file, read_array(file))
+        else:
+            labels = from_lists(str(file), lists, len(classes))
+            if labels.shape == given.shape:
+                labels = torch.where((given < 0) & (labels == 0), -1, labels)
+        if labels.shape != given.shape:
+            shapes = f"{tuple(labels.shape)}, the data {tuple(given.shape)}"
+            raise InputError(
+                f"{file}: has labels of shape {shapes}; give a row for each of its rows"
+            )
+    changed = (labels >= 0) & (labels != given)
+    if now is not None:
+        changed &= labels != now
+    rows, columns = changed.nonzero(as_tuple=True)
+    answers = [
+        FilledLabel(f"{file} row {i}", None, names[i], classes[k], "present" if value else "absent")
+        for i, k, value in zip(
+            rows.tolist(), columns.tolist(), labels[rows, columns].tolist(), strict=True
         )
-        for i, k in changed
-    ]  # fmt: skip
-    return Filled(found, [], 0)
+    ]
+    return Filled(answers, [], 0)
 
 
-def _named(file: Path, known: Known) -> tuple[Tensor, list[str], list[str]]:
-    """Read the labels of an .npz with the names of its rows and classes."""
-    arrays = read_arrays(file, ("labels", "names", "classes"))
-    for name in ("labels", "names", "classes"):
+def _named(file: Path, known: Known) -> tuple[Tensor, Tensor, list[str], list[str]]:
+    """Read the labels of an .npz, what they were before, and the names of rows and classes."""
+    arrays = read_arrays(file, ("labels", "given", "names", "classes"))
+    for name in ("labels", "given", "names", "classes"):
         if name not in arrays:
-            raise InputError(f"{file}: no array {name!r}; it needs labels, names and classes")
-    labels = _labels(file, "labels: ", torch.from_numpy(_plain(file, arrays["labels"])))
+            raise InputError(f"{file}: no array {name!r}; it needs labels, given, names, classes")
+    labels, given = (
+        _labels(file, torch.from_numpy(_plain(file, name, arrays[name])))
+        for name in ("labels", "given")
+    )
+    if labels.shape != given.shape:
+        raise InputError(f"{file}: labels and given have different shapes; keep `given` as it is")
     words = [arrays[name] for name in ("names", "classes")]
     for name, array, count in zip(("names", "classes"), words, labels.shape, strict=True):
         if array.dtype.kind != "U" or array.shape != (count,):
@@ -167,16 +184,16 @@ def _named(file: Path, known: Known) -> tuple[Tensor, list[str], list[str]]:
         if len(set(each)) < len(each):
             twice = next(name for name in each if each.count(name) > 1)
             raise InputError(f"{file}: the {what} {twice!r} is there twice; keep one of them")
-    return labels, names, classes
+    return labels, given, names, classes
 
 
-def _plain(file: Path, array: Any) -> Any:
+def _plain(file: Path, name: str, array: Any) -> Any:
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
-        raise InputError(f"{file}: labels are {array.dtype}, not numbers")
+        raise InputError(f"{file}: {name} are {array.dtype}, not numbers")
     return np.require(array.astype(np.float64), requirements=["C", "W"])
 
 
-def _labels(file: Path, what: str, array: Tensor) -> Tensor:
+def _labels(file: Path, array: Tensor) -> Tensor:
     if array.dtype == torch.bool:
         raise InputError(
             f"{file}: holds booleans, which say what a program flagged, not what is there; list "
@@ -185,10 +202,4 @@ def _labels(file: Path, what: str, array: Tensor) -> Tensor:
     try:
         return as_given(array)
     except ValueError as error:
-        raise InputError(f"{file}: {what}{error}") from None
-
-
-def _check_shape(file: Path, labels: Tensor, given: Tensor) -> None:
-    if labels.shape != given.shape:
-        shapes = f"{tuple(labels.shape)}, the data {tuple(given.shape)}"
-        raise InputError(f"{file}: has labels of shape {shapes}; give a row for each of its rows")
+        raise InputError(f"{file}: {error}") from None

@@ -189,7 +189,7 @@ def damage_corrected(labels: Any, draw: Draw) -> Files:
         np.save(out, np.array(labels, dtype=draw.pick([np.int8, np.int64, np.float32, bool])))
         ending = "npy"
     else:
-        np.savez(out, labels=np.array(labels), names=IMAGES, classes=CLASSES)
+        np.savez(out, labels=np.array(labels), given=np.array(GIVEN), names=IMAGES, classes=CLASSES)
         ending = "npz"
     content = out.getvalue()
     return {f"fixed.{ending}": mutate_bytes(content, draw) if draw.chance(0.7) else content}
@@ -212,6 +212,8 @@ def literal_corrected(folder: Path) -> Answers:
             if file.suffix == ".npz":
                 if [found["names"].tolist(), found["classes"].tolist()] != [IMAGES, CLASSES]:
                     raise UnsureError("other names")
+                if found["given"].tolist() != GIVEN:
+                    raise UnsureError("other labels before")
                 found = found["labels"]
             if found.dtype == bool:
                 raise RefusedError("flags, not labels")
