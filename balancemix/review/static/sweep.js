@@ -66,7 +66,7 @@ export const screen = {
     i: () => (closer ? closer.stage.closer() : lookCloser()), Escape: () => closer && back(),
     "+": () => closer?.stage.zoom(1.5), "-": () => closer?.stage.zoom(1 / 1.5),
     ArrowLeft: () => move(current - 1), ArrowRight: () => move(current + 1), Home: () => move(0),
-    ArrowUp: () => move(current - shape.columns), ArrowDown: () => move(current + shape.columns),
+    ArrowUp: () => move(current - shape?.columns), ArrowDown: () => move(current + shape?.columns),
     End: () => move(tiles.length - 1),
   },
 };
