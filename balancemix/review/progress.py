@@ -94,6 +94,7 @@ def progress(
         "answered": len(answers),
         "fixed": fixed,
         "unsure": sum(each.verdict is None for each in answers),
+        "seconds": round(sum(each.seconds for each in answers)),
         "findings": len(findings.p),
         "open": int(known.open_.sum()),
         "expected": round(float(findings.p[findings.given >= 0].sum()), 1),

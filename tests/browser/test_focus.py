@@ -243,6 +243,22 @@ def test_a_filter_asks_about_one_class(review, reviewer):
         assert question[1] == "ring"
 
 
+def test_a_filter_that_leaves_nothing_says_so(review, reviewer):
+    page = reviewer("Ana", "#focus?class=1&kind=unknown")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Nothing open for “square”, unknown.")
+    page.get_by_role("button", name="Show all classes").click()
+    assert asked(page)
+
+
+def test_pictures_that_others_look_at_are_named(review, new_context):
+    ana = enter(new_context(), review, "Ana", "#focus?class=0")
+    first = asked(ana)
+    ben = enter(new_context(), review, "Ben", "#focus?class=0")
+    expect(ben.get_by_role("heading", level=1)).to_contain_text("Ana is looking at the last")
+    ben.get_by_role("button", name="Show them anyway").click()
+    assert asked(ben) == first
+
+
 @pytest.mark.point(20)
 @pytest.mark.parametrize("where", ["#focus", "#start", "#done"])
 @pytest.mark.parametrize("size", [PHONE, (320, 640), (640, 360)])

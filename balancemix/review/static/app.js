@@ -64,6 +64,7 @@ export const app = {
   /** Read the state again and draw the header. */
   async refresh() {
     app.state = await app.get("/api/state");
+    app.noun = app.state.pictures ? "picture" : "row";
     app.classes = new Map(app.state.classes.map((one) => [one.id, one]));
     if (app.state.me) localStorage.setItem(ME, app.state.me);
     drawHeader(app, shown?.name);
@@ -165,7 +166,7 @@ async function boot() {
       await app.refresh();
     }
   } catch (error) {
-    fill(main, h("div", {class: "middle"}, h("h1", {}, "This page needs its key"), h("p", {}, error.message)));
+    fill(main, h("div", {class: "middle"}, h("h1", {}, "This page needs its key"), h("p", {}, ...error.message.split("`").map((text, i) => h(i % 2 ? "code" : "span", {}, text)))));
     return;
   }
   app.outbox = new Outbox(app.state.store, tab, request, () => showBanner(app));

@@ -5,15 +5,19 @@ export const screen = {
   name: "done",
   async show(main, app) {
     await app.refresh();
-    const {file, unsure, commands} = app.state;
+    const {file, open, unsure, commands} = app.state;
     const command = (text) => h("div", {class: "command row"}, h("code", {}, text), copy(text));
+    const counts = h("div", {class: "counts"}), tell = (n, words) => h("p", {}, h("strong", {}, count(n)), words);
+    app.get("/api/progress").then(({answered, fixed, unsure: not, seconds}) => fill(counts, tell(fixed, "labels fixed"),
+      tell(answered - fixed - not, "kept as they were"), tell(not, "unsure"), tell(Math.round(seconds / 60), "minutes of your time")));
     fill(main, h("div", {class: "middle"},
-      h("h1", {}, "Every finding is decided."),
+      h("h1", {}, open ? `${count(open, "finding is", "findings are")} still open.` : "Every finding is decided."),
       h("p", {}, "All answers are saved in ", h("strong", {}, file), ". Your label files have not been touched."),
-      h("div", {class: "counts"}),
+      counts,
       h("p", {}, "Write them in the format they came in:"), command(commands.export),
       h("p", {}, "Or let the next audit and training trust them:"), command(commands.train),
       h("div", {class: "chips"},
+        open > 0 && button("Go on", () => app.go("focus"), null, {class: "main"}),
         unsure > 0 && button(`Look at the ${count(unsure)} unsure again`, () => app.go("focus", {unsure: 1})),
         button("Measure what is left", () => app.go("settle", {order: "sample"})))));
   },

@@ -208,7 +208,7 @@ class Focus {
 
   progress() {
     const {answered, open} = this.todo;
-    return `${count(answered + this.finished)} of ${count(answered + open, "picture")}`;
+    return `${count(answered + this.finished)} of ${count(answered + open, this.app.noun)}`;
   }
 
   draw() {

@@ -12,7 +12,7 @@ export function filterWords(app) {
 
 /** Draw the header of a screen. */
 export function drawHeader(app, current) {
-  const {data, rows, pictures, me} = app.state;
+  const {data, rows, me} = app.state, asks = current === "focus" || current === "sweep";
   const tabs = ["focus", "sweep", "settle", "progress"].map((name) => {
     const query = name === "focus" || name === "sweep" ? new URLSearchParams(app.filter) : "";
     return h("a", {href: `#${name}?${query}`, "aria-current": name === current && "page",
@@ -20,10 +20,10 @@ export function drawHeader(app, current) {
   });
   fill(document.getElementById("header"),
     h("div", {class: "what"}, h("a", {class: "brand", href: "#start"}, "balancemix"),
-      h("span", {class: "data"}, `${data} · ${count(rows, pictures ? "picture" : "row")}`)),
+      h("span", {class: "data"}, `${data} · ${count(rows, app.noun)}`)),
     me && h("nav", {"aria-label": "Screens"}, ...tabs),
     h("div", {class: "who"},
-      me && button(filterWords(app), () => showFilter(app), null, {class: "filter", "aria-keyshortcuts": "/"}),
+      me && asks && button(filterWords(app), () => showFilter(app), null, {class: "filter", "aria-keyshortcuts": "/"}),
       h("span", {id: "saved"}),
       me && h("button", {type: "button", class: "me", "aria-label": `${me}: menu`, onclick: () => showMenu(app)},
         h("span", {class: "face", "aria-hidden": "true"}, [...me][0].toUpperCase()), h("span", {class: "name"}, me))));
@@ -94,5 +94,5 @@ function showMenu(app) {
     }}, name, h("button", {}, "Change name")),
     h("div", {class: "list"}, go(`Ask about: ${filterWords(app)}`, () => showFilter(app), "/"),
       go("History", () => app.go("history"), "H"), go("Second opinions", () => app.go("dispute")),
-      go("Keys", showKeys, "?"), go("Purposes", () => app.go("start"))));
+      go("Keys", showKeys, "?"), go("Start page", () => app.go("start"))));
 }

@@ -9,9 +9,9 @@ export const answers = {present: "Yes", absent: "No", unsure: "Unsure"};
 export function drawQuestion(ask, app, finding, n, of) {
   const [before, after] = app.state.question.split("{class}");
   fill(ask,
-    h("p", {class: "small"}, of === 1 ? "One question about this picture" : `Question ${n + 1} of ${of} about this picture`),
+    h("p", {class: "small"}, `${of === 1 ? "One question" : `Question ${n + 1} of ${of}`} about this ${app.noun}`),
     h("h1", {}, before, h("bdi", {}, app.classes.get(finding.class).name), after),
-    h("p", {class: "soft"}, ...evidence(finding)), ruleLine(app, finding.class));
+    h("p", {class: "soft"}, ...evidence(finding)), app.classes.get(finding.class).rule && ruleLine(app, finding.class));
 }
 
 /** Say what is known: the label, and what the audit thinks of it. */
@@ -39,7 +39,7 @@ export function drawAnswers(bar, app, {class: id, given, mine}, act) {
 /** Fill `box` with the labels of a picture, findings first; `choose(i)` asks about one of them. */
 export function drawLabels(box, app, item, pick, choose) {
   const {findings, labels, image} = item, asked = findings.map((each) => each.class);
-  const nameOf = (id) => h("bdi", {class: "name"}, app.classes.get(id).name);
+  const nameOf = (id) => h("bdi", {class: "name"}, app.classes.get(id).name), id = asked[pick];
   const chip = (finding, i) => {
     const {mine, p} = finding, [style, sign] = look(finding);
     return h("button", {type: "button", class: `chip ${style}`, "aria-current": String(i === pick), onclick: () => choose(i),
@@ -47,9 +47,10 @@ export function drawLabels(box, app, item, pick, choose) {
     !mine && asked.length > 1 && i < 9 && h("kbd", {"aria-hidden": "true"}, `${i + 1}`), nameOf(finding.class),
     mine ? mine !== "unsure" && h("span", {}, "✓") : p != null && h("small", {}, `${percent(p)} %`));
   };
-  fill(box, h("p", {class: "small row"}, h("span", {}, "Labels of this picture"), h("span", {}, image.name)),
+  fill(box, h("p", {class: "small row"}, h("span", {}, `Labels of this ${app.noun}`), h("span", {}, image.name)),
     h("div", {class: "chips"}, findings.map(chip),
-      labels.filter((id) => !asked.includes(id)).map((id) => h("span", {class: "chip"}, nameOf(id)))));
+      labels.filter((id) => !asked.includes(id)).map((id) => h("span", {class: "chip"}, nameOf(id)))),
+    !app.classes.get(id).rule && h("div", {class: "quiet"}, ruleLine(app, id)));
 }
 
 /** Style and sign of a label: what will be of it, or what the audit suggests. */

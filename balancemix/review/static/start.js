@@ -27,7 +27,7 @@ function who(main, app) {
 }
 
 function purposes(main, app) {
-  const {findings, rows, pictures} = app.state;
+  const {findings, rows, sample} = app.state, begun = sample?.answered && sample.answered < sample.drawn;
   const worth = h("span", {}, "Surest first");
   app.get("/api/progress").then(({minute}) => {
     if (minute.next) worth.textContent = `About ${count(Math.round(minute.next), "fix", "fixes")} a minute (modelled)`;
@@ -35,12 +35,12 @@ function purposes(main, app) {
   const card = (small, title, text, words, act, props) => h("section", {class: "card"},
     h("p", {class: "small"}, small), h("h2", {}, title), h("p", {}, text), button(words, act, null, props));
   fill(main, h("div", {class: "middle wide"},
-    h("h1", {}, `${count(findings, "finding")} in ${count(rows, pictures ? "picture" : "row")}. What do you want?`),
+    h("h1", {}, `${count(findings, "finding")} in ${count(rows, app.noun)}. What do you want?`),
     h("p", {}, "Nothing is changed until you export."),
     h("div", {class: "cards"},
       card("First, if you have 15 minutes", "To know how many labels are wrong",
         "Settle 50 pictures drawn at random. Then every number on this page is measured, not modelled.",
-        "Settle 50 random pictures", () => app.go("settle", {order: "sample"}), {class: "main"}),
+        begun ? `Go on: ${sample.answered} of ${sample.drawn} settled` : "Settle 50 random pictures", () => app.go("settle", {order: "sample"}), {class: "main"}),
       card(worth, "A cleaner data set",
         "Go through the findings, surest first, one by one or a class at a time.",
         "Go through the findings", () => app.go("focus")),
