@@ -245,7 +245,7 @@ def test_a_filter_asks_about_one_class(review, reviewer):
 
 def test_a_filter_that_leaves_nothing_says_so(review, reviewer):
     page = reviewer("Ana", "#focus?class=1&kind=unknown")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Nothing open for “square”, unknown.")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Nothing open for “cross”, unknown.")
     page.get_by_role("button", name="Show all classes").click()
     assert asked(page)
 
