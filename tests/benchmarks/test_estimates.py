@@ -7,7 +7,7 @@ import pytest
 from tests.conftest import ROOT
 
 
-@pytest.fixture(params=["estimates", "calibration"])
+@pytest.fixture(params=["estimates", "calibration", "applied"])
 def name(request):
     return request.param
 
@@ -62,6 +62,16 @@ def test_probabilities_are_calibrated_after_fifty_pictures():
         if record["empty"] < 0.5:
             assert record["apart"] <= 0.1, record
             assert record["brier"] < record["constant"], record
+
+
+def test_what_is_applied_unseen_is_right_as_often_as_it_says(load):
+    script = load("applied")
+    records = stored("applied")
+    assert len(records) == 12
+    for record in records:
+        for above in script.ABOVE:
+            applied, right = record[f"cautious_{above}"]
+            assert right >= above * applied, record
 
 
 @pytest.mark.slow
