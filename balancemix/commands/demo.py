@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,6 +48,16 @@ def planned(name: str, data: Path, arguments: argparse.Namespace) -> Plan:
 
     tree = {"method": {"name": name}, "data": {"path": str(data)}, "seed": arguments.seed}
     return Plan.from_tree({**tree, "train": {"epochs": arguments.epochs}})
+
+
+def program() -> str:
+    """Name `balancemix` as it can be called from here: `make demo` does not put it on the path."""
+    if shutil.which("balancemix"):
+        return "balancemix"
+    script = Path(sys.argv[0])
+    if script.name == "balancemix" and script.is_file():
+        return shlex.quote(os.path.relpath(script))
+    return f"{shlex.quote(sys.executable)} -m balancemix"
 
 
 def check_run(outputs: Outputs, name: str, plan: Plan, *, force: bool) -> None:
@@ -116,7 +129,7 @@ def run(arguments: argparse.Namespace) -> None:
         run_, experiment, _ = train_plan(plan, arguments.out / name, progress, force=True)
         outputs.enter(f"{name}/{METRICS}", checksum(run_.path / METRICS))
         summaries[name] = Summary(run_)
-    review = f"balancemix review {shlex.quote(str(data))}"
+    review = f"{program()} review {shlex.quote(str(data))}"
     commands = [
         f"balancemix demo --seed {arguments.seed} --epochs {arguments.epochs}",
         *(f"balancemix report {shlex.quote(str(arguments.out / name))}" for name in METHODS),

@@ -8,7 +8,7 @@ from pathlib import Path
 from balancemix.auditing.findings import Findings
 from balancemix.auditing.measured import Measured
 from balancemix.auditing.wording import sentences
-from balancemix.report.cards import Cards
+from balancemix.report.cards import LOOKS, Cards
 from balancemix.report.page import Page
 
 
@@ -30,7 +30,17 @@ def make_page(
         "data": None if data is None else Path(data).name,
         "file": None if file is None else file.name,
         "measured": [] if measured is None else [line.strip() for line in sentences(measured)],
-        "basis": sorted(findings.measured),
+        "basis": basis(cards, findings),
         "review": None if data is None else f"balancemix review {shlex.quote(data)}",
     }
     return Page("gallery", "Labels that look wrong or missing", [], facts)
+
+
+def basis(cards: Cards, findings: Findings) -> str:
+    """Say what the percentages on the cards rest on."""
+    measured = [LOOKS[each] for each in cards.problems if each in findings.measured]
+    if not measured:
+        return "modelled"
+    if len(measured) == len(cards.problems):
+        return "measured"
+    return f"measured where a label looks {' or '.join(measured)}, and modelled elsewhere"

@@ -1,5 +1,7 @@
 """Cards of findings: surest first, as many as a page holds, with every label of the row."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from balancemix.auditing.findings import Findings, find
 from balancemix.auditing.judged import judge_confidence
 from balancemix.data.values import written
 from balancemix.report.cards import make_cards
+from balancemix.report.gallery import basis, make_page
 from balancemix.report.pictures import PicturedRows
 
 CLASSES = ["cat", "dog", "eel"]
@@ -91,9 +94,26 @@ def test_rows_without_pictures_show_their_values():
     assert (cards.pictured, cards.noun) == (0, "rows")
 
 
+@pytest.mark.parametrize(
+    ("measured", "text"),
+    [
+        ((), "modelled"),
+        (("wrong", "missing", "unknown"), "measured"),
+        (("wrong",), "measured where a label looks wrong, and modelled elsewhere"),
+    ],
+)
+def test_what_the_percentages_rest_on(measured, text):
+    findings = replace(findings_of(GIVEN, CHANCES), measured=frozenset(measured))
+    cards = make_cards(findings, Shots())
+    assert basis(cards, findings) == text
+    assert f"The percentages are {text}.</p>" in make_page(findings, cards).render()
+
+
 def test_nothing_found():
     cards = make_cards(findings_of(GIVEN, np.zeros((4, 3)).tolist()), Shots())
     assert (len(cards), cards.rows, cards.problems, cards.columns) == (0, 0, {}, {})
+    page = make_page(findings_of(GIVEN, np.zeros((4, 3)).tolist()), cards).render()
+    assert "No label is listed." in page
 
 
 @pytest.mark.parametrize(
