@@ -108,7 +108,9 @@ async function ask() {
   await sent?.catch(() => null); // else what was just answered would be asked again
   const held = [item, ...ahead, ...aside].filter(Boolean).map(({image}) => image.row);
   const reply = await app.get(`/api/settle?order=${order}&n=${AHEAD - ahead.length}&anyway=${anyway}&holding=${held}`);
-  ({sample, others} = reply);
+  others = reply.others;
+  // An answer that is on its way is counted here already.
+  sample = reply.sample && {...reply.sample, answered: Math.max(reply.sample.answered, sample?.answered ?? 0)};
   return reply.items;
 }
 
@@ -152,11 +154,14 @@ function draw() {
 function chip(id, look, sign) {
   const is = marks.get(id);
   return h("button", {type: "button", class: `chip ${is ?? ""}`, "data-id": id, "aria-pressed": String(Boolean(is)),
-    "aria-label": is && `${nameOf(id)}: ${said[is]}`, onclick: () => {
+    "aria-label": is && `${nameOf(id)}: ${said[is]}`,
+    onmousedown: (event) => event.preventDefault(), // keeps the focus, so that Enter is still for the picture
+    onclick: ({currentTarget}) => {
+      const focused = document.activeElement === currentTarget;
       if (is === "unsure") marks.delete(id);
       else marks.set(id, is ? "unsure" : look);
       draw();
-      main.querySelector(`[data-id="${id}"]`)?.focus();
+      if (focused) main.querySelector(`[data-id="${id}"]`)?.focus();
       document.getElementById("live").textContent = `${nameOf(id)}: ${said[marks.get(id)] ?? "as it was"}`;
     }}, is && h("span", {}, is === "unsure" ? "?" : sign), h("bdi", {class: "name"}, nameOf(id)));
 }
