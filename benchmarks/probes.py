@@ -6,11 +6,12 @@
 A person with the truth at hand answers the findings of an audit (probability of at least 0.5, or
 of at least 0.1: a longer list) in the order of the review page, one question in ten a probe. After
 some answers, the errors left among the findings are estimated by the probes, and compared with the
-truth. 300 reviews of each cell, with other probes each time. Two ways to go through the list:
+truth. 200 reviews of each cell, with other probes each time. Three ways to go through the list:
 
 focus   picture by picture, as the page orders them
 sweep   as focus, but every third hundred answers are pages of 32 labels, the surest missing ones of
         the class that has most of them
+skip    as focus, but one picture in five is skipped for good
 
 The control is the sum of the modelled probabilities of what is left. What has ended is kept in
 benchmarks/probes.jsonl, a line for each set and way.
@@ -36,13 +37,13 @@ from balancemix.estimates.estimate import Estimate
 from balancemix.files import to_json, write_text
 from balancemix.judge.opinion import is_judged
 from balancemix.review.order import EVERY, Bools, Ints, picture_order, worth_of
-from balancemix.review.probes import is_reached, probe_order, turns, what_is_left
+from balancemix.review.probes import probe_order, turns, weigh_probes, what_is_left
 
 KEPT = ROOT / "benchmarks" / "probes.jsonl"
 NAMES = ("captions", "birds", "mislabel 20 %", "mislabel 40 %", "single positive", *CLEAN)
-REVIEWS = 300
+REVIEWS = 200
 AFTER = (250, 500, 1000, 2000)  # answers
-WAYS = ("focus", "sweep")
+WAYS = ("focus", "sweep", "skip")
 PAGE = 32
 ABOVE = (0.5, 0.1)  # lists: the usual one, and a longer one
 KEY = ("set", "above", "way")
@@ -127,22 +128,32 @@ def review(findings: Listed, way: str, seed: int) -> Iterator[Look]:
     open_, said = np.ones(size, dtype=bool), np.full(size, -1, dtype=np.int64)
     probed, swept = np.zeros((2, size), dtype=bool)
     order, since, answers = probe_order(size, seed), 0, 0
+    skipped = skip(findings, seed) if way == "skip" else np.zeros(size, dtype=bool)
     while answers < AFTER[-1] and open_.any():
         if way == "sweep" and answers // 100 % 3 == 2:
             page = next_page(findings, open_)
             swept[page] = True
         else:
-            page, probe, since = next_pictures(findings, open_, said, order, since)
+            asks = open_ & ~skipped
+            if not asks.any():
+                return
+            page, probe, since = next_pictures(findings, asks, said, order, since)
             probed[probe] = True
         before = answers
         answers += len(page)
         open_[page], said[page] = False, findings.error[page]
         if any(before < count <= answers for count in AFTER):
             worth = worth_of(findings, said, findings.counts)
-            reached = is_reached(findings, worth, open_, probed, swept)
-            left = what_is_left(findings, open_, probed, reached, said)
+            weight = weigh_probes(findings, worth, open_, probed, swept)
+            left = what_is_left(findings, open_, probed, weight, said)
             truth = int(findings.error[open_].sum())
             yield Look(left.left, truth, float(findings.p[open_].sum()), left.estimate)
+
+
+def skip(findings: Listed, seed: int) -> Bools:
+    """Choose the findings of pictures that a person skips: one picture in five."""
+    chance = np.random.default_rng([seed, 1]).random(int(findings.row.max()) + 1)
+    return (chance < 0.2)[findings.row]
 
 
 def next_pictures(

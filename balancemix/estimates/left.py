@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from balancemix.estimates.estimate import Estimate
-from balancemix.estimates.few import exact_count
+from scipy.special import betaincinv
+
+from balancemix.estimates.estimate import ENOUGH, HIGH, LOW, Estimate
 
 LEAST = 20  # questions drawn at random, below which nothing is said
 
 
-def errors_left(errors: int, drawn: int, left: int) -> Estimate | None:
-    """Estimate the errors among the `left` findings nobody has looked at.
+def errors_left(rate: float, drawn: float, left: int) -> Estimate | None:
+    """Estimate the errors among the `left` findings that nobody has looked at.
 
-    `drawn` others were taken at random from a list of these and themselves; `errors` of them are
-    errors. None with fewer than 20.
+    Of `drawn` findings, taken at random from a list of these and themselves, the share `rate` are
+    errors. Weighted draws count as so many as tell the same, which need not be a whole number. None
+    with fewer than 20. The interval is that of Clopper and Pearson (1934).
 
-    The interval is Clopper and Pearson's (1934) of draws without replacement: it closes as the list
-    gets shorter.
-
-    >>> errors_left(10, 40, 400)
-    Estimate(value=100.0, low=48.0, high=168.0, rough=True)
-    >>> errors_left(0, 3, 0)
+    >>> found = errors_left(0.25, 40, 400)
+    >>> round(found.low), found.value, round(found.high)
+    (51, 100.0, 165)
+    >>> errors_left(0.0, 3, 0)
     Estimate(value=0.0, low=0.0, high=0.0, rough=False)
     """
     if left == 0:
         return Estimate(0.0, 0.0, 0.0, False)
     if drawn < LEAST:
         return None
-    all_ = exact_count(errors, drawn, left + drawn)
-    return Estimate(
-        left * errors / drawn, all_.low - errors, all_.high - errors, all_.rough
-    ).within(0.0, left)
+    hits = rate * drawn
+    low = float(betaincinv(hits, drawn - hits + 1, LOW)) if rate > 0 else 0.0
+    high = float(betaincinv(hits + 1, drawn - hits, HIGH)) if rate < 1 else 1.0
+    return Estimate(rate, low, high, min(hits, drawn - hits) < ENOUGH).times(left)

@@ -2,7 +2,8 @@
 
 A permutation of all findings says in which order they are probed; what has an answer by then is
 passed over. The queue takes the surest findings first, whatever the permutation. So the probes that
-the queue would not have reached yet are a random sample of what is left.
+the queue would not have reached yet are a random sample of what is left; others count as far as
+findings like them are open.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from balancemix.estimates.left import errors_left
 from balancemix.review.order import USUAL, Bools, Floats, Ints, Listed, Pace, scores
 
 EVERY = 10  # questions, of which one is a probe
-AHEAD = 0.99  # quantile of the scores of open pictures; above lie those that people skipped
+GROUP = 5  # probes with scores like each other
 
 
 def probe_order(count: int, seed: int) -> Ints:
@@ -69,52 +70,64 @@ def turns(
         yield turn
 
 
-def is_reached(
+def weigh_probes(
     findings: Listed,
     worth: Floats,
     open_: Bools,
     probed: Bools,
     swept: Bools,
     pace: Pace = USUAL,
-) -> Bools:
-    """Mark the probes that the queue would have reached by now, had they not been probed.
+) -> Floats:
+    """Say how many open findings each probe stands for; 0 for all other findings.
 
-    In Focus: those of pictures with a score above what is still open. In a sweep: those surer than
-    a finding of their class and kind that was swept.
+    The probes are put into groups by the scores of their pictures, and share the open findings of
+    their group. Where the queue goes strictly by score, probes that it has reached stand for none;
+    what people skipped, or left out by a filter, is stood for by probes like it. A probe that is
+    surer than a finding of its class and kind that was swept has been reached by the sweep.
     """
-    reached = np.zeros(len(probed), dtype=bool)
-    if open_.any():
-        rows, score = scores(findings.row[~swept], worth[~swept], pace)
-        at_head = np.quantile(scores(findings.row[open_], worth[open_], pace)[1], AHEAD)
-        whole = np.zeros(int(findings.row.max()) + 1)  # as before any of it was asked in Focus
-        whole[rows] = score
-        reached |= whole[findings.row] > at_head
+    asked = ~swept
+    rows, score = scores(findings.row[asked], worth[asked], pace)
+    whole = np.zeros(int(findings.row.max(initial=0)) + 1)  # before any of it was asked in Focus
+    whole[rows] = score
+    like = whole[findings.row]
     kind = 3 * findings.column + findings.given + 1
     least = np.full(int(kind.max(initial=0)) + 1, np.inf)
     np.minimum.at(least, kind[swept], findings.p[swept])
-    reached |= findings.p >= least[kind]
-    return reached & probed
+    sample = probed & (findings.p < least[kind])
+    if not sample.any():
+        return np.zeros(len(like))
+    edges = np.sort(like[sample])[GROUP : -GROUP + 1 : GROUP]
+    place = np.searchsorted(edges, like, side="right")
+    count = np.bincount(place[sample], minlength=len(edges) + 1)
+    left = np.bincount(place[open_], minlength=len(edges) + 1)
+    return np.where(sample, (left / np.maximum(count, 1))[place], 0.0)
 
 
 class Left(NamedTuple):
-    """What the probes say of the findings that nobody has looked at."""
+    """What the probes say of the findings that nobody has looked at.
+
+    `drawn` is how many probes, all of the same weight, would tell as much.
+    """
 
     left: int
-    drawn: int
-    errors: int
+    drawn: float
+    rate: float
     estimate: Estimate | None
 
 
 def what_is_left(
-    findings: Listed, open_: Bools, probed: Bools, reached: Bools, error: npt.ArrayLike
+    findings: Listed, open_: Bools, probed: Bools, weight: Floats, error: npt.ArrayLike
 ) -> Left:
-    """Estimate the errors among the open findings by the probes that were not reached.
+    """Estimate the errors among the open findings by the probes, weighted by `weigh_probes`.
 
     An unknown label cannot be an error, and is left out; so are probes that nobody was sure about.
     """
     said = np.asarray(error)
     can_err = findings.given >= 0
-    sample = probed & ~reached & can_err & (said >= 0)
-    drawn, errors = int(sample.sum()), int((said[sample] == 1).sum())
+    sample = probed & can_err & (said >= 0)
+    w, e = weight[sample], said[sample]
     left = int((open_ & can_err).sum())
-    return Left(left, drawn, errors, errors_left(errors, drawn, left))
+    total = float(w.sum())
+    drawn = total**2 / float((w**2).sum()) if total > 0 else 0.0
+    rate = float((w * e).sum()) / total if total > 0 else 0.0
+    return Left(left, drawn, rate, errors_left(rate, drawn, left))

@@ -84,8 +84,8 @@ def progress(
     rows = picture_order(findings, known.open_, known.error, given, pace, gamma)
     ahead = in_order(rows, findings.row[known.open_], q[known.open_])
     worth = worth_of(findings, known.error, given, gamma)
-    reached = probes.is_reached(findings, worth, known.open_, known.probed, known.swept, pace)
-    left = probes.what_is_left(findings, known.open_, known.probed, reached, known.error)
+    weight = probes.weigh_probes(findings, worth, known.open_, known.probed, known.swept, pace)
+    left = probes.what_is_left(findings, known.open_, known.probed, weight, known.error)
     fixed = sum(each.is_fix for each in answers)
     seconds = seconds_each(answers, pace)
     before = _fixes_before(findings, known, answers, given, gamma)
@@ -99,7 +99,7 @@ def progress(
         "open": int(known.open_.sum()),
         "expected": round(float(findings.p[findings.given >= 0].sum()), 1),
         "left": interval(left.estimate),
-        "probes": {"drawn": left.drawn, "errors": left.errors, "of": left.left},
+        "probes": int(left.drawn),
         "advice": {**advice._asdict(), "stop": stop},
         "curve": {
             "past": past(answers),

@@ -24,14 +24,18 @@ def test_without_answers_there_is_no_share():
 
 
 @given(st.integers(0, 60), st.integers(20, 60), st.integers(0, 2000))
-def test_what_is_left_lies_within_what_is_possible(errors, drawn, left):
-    found = errors_left(min(errors, drawn), drawn, left)
+def test_what_is_left_has_the_interval_of_clopper_and_pearson(errors, drawn, left):
+    errors = min(errors, drawn)
+    found = errors_left(errors / drawn, drawn, left)
+    known = binomtest(errors, drawn).proportion_ci(method="exact")
+    assert (found.low, found.high) == pytest.approx((left * known.low, left * known.high))
     assert 0 <= found.low <= found.value <= found.high <= left
 
 
 def test_under_twenty_draws_nothing_is_said_unless_nothing_is_left():
-    assert errors_left(5, 19, 100) is None
-    assert errors_left(5, 19, 0).high == 0
+    assert errors_left(0.3, 19.9, 100) is None
+    assert errors_left(0.3, 20.0, 100) is not None
+    assert errors_left(0.3, 19, 0).high == 0
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.02, 0.3, 0.9, 1.0])
@@ -39,7 +43,7 @@ def test_what_is_left_covers_the_truth(rate):
     generator, size, drawn, held = np.random.default_rng(0), 300, 40, 0
     for _ in range(400):
         error = generator.random(size) < rate
-        left = errors_left(int(error[:drawn].sum()), drawn, size - drawn)
+        left = errors_left(error[:drawn].mean(), drawn, size - drawn)
         held += left.low <= error[drawn:].sum() <= left.high
     assert held / 400 >= 0.94
 

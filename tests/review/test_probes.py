@@ -8,10 +8,10 @@ import pytest
 from balancemix.review.order import picture_order, worth_of
 from balancemix.review.probes import (
     EVERY,
-    is_reached,
     next_probe,
     probe_order,
     turns,
+    weigh_probes,
     what_is_left,
 )
 from tests.review.listed import listed
@@ -63,16 +63,44 @@ def test_probes_come_in_the_order_that_was_drawn():
     assert drawn == [i for i in order if i in drawn]
 
 
-def test_a_probe_is_reached_when_the_queue_is_past_its_score():
-    findings = listed(100, rows=100, classes=1)._replace(row=np.arange(100))
-    open_ = np.arange(100) >= 40
+def single(count=100):
+    """Findings of one class, one a picture, the surest first."""
+    return listed(count, rows=count, classes=1)._replace(
+        row=np.arange(count), column=np.zeros(count, dtype=int), given=np.zeros(count, dtype=int)
+    )
+
+
+def weights(findings, open_, probed, swept=None):
+    none = np.zeros(len(open_), dtype=bool)
+    worth = worth_of(findings, np.full(len(open_), -1), COUNTS)
+    return weigh_probes(findings, worth, open_, probed, none if swept is None else swept)
+
+
+def test_probes_that_the_queue_has_reached_stand_for_nothing():
+    probed = np.arange(100) % 5 == 0
+    open_ = (np.arange(100) >= 50) & ~probed
+    weight = weights(single(), open_, probed)
+    assert not weight[~probed].any()
+    assert weight[probed][:5].max() == 0
+    assert weight.sum() == open_.sum() == 40
+
+
+def test_what_was_skipped_is_stood_for_by_probes_like_it():
+    probed = np.arange(100) % 5 == 0
+    open_ = (np.arange(100) < 20) & (np.arange(100) % 5 == 2)  # skipped among the surest
+    weight = weights(single(), open_, probed)
+    assert weight[probed][:5].sum() == pytest.approx(open_.sum())
+    assert not weight[25:].any()
+
+
+@pytest.mark.parametrize("count", [0, 1, 4, 5, 6, 9, 10, 11, 31])
+def test_every_open_finding_is_stood_for_once(count):
+    generator = np.random.default_rng(count)
     probed = np.zeros(100, dtype=bool)
-    probed[[10, 80]] = True
-    open_[80] = False
-    worth = worth_of(findings, np.full(100, -1), [5])
-    none = np.zeros(100, dtype=bool)
-    reached = is_reached(findings, worth, open_, probed, none)
-    assert np.flatnonzero(reached).tolist() == [10]
+    probed[generator.permutation(100)[:count]] = True
+    open_ = ~probed & (generator.random(100) < 0.5)
+    weight = weights(single(), open_, probed)
+    assert weight.sum() == pytest.approx(open_.sum() if count else 0)
 
 
 def test_a_probe_is_reached_when_a_sweep_of_its_class_and_kind_is_past_it():
@@ -81,9 +109,8 @@ def test_a_probe_is_reached_when_a_sweep_of_its_class_and_kind_is_past_it():
         p=np.array([0.6, 0.7, 0.7, 0.7]),
     )  # fmt: skip
     swept, probed = np.array([True, False, False, False]), np.array([False, True, True, True])
-    worth = np.zeros(4)
-    reached = is_reached(findings, worth, np.zeros(4, dtype=bool), probed, swept)
-    assert reached.tolist() == [False, True, False, False]
+    weight = weights(findings, ~swept, probed, swept)
+    assert (weight > 0).tolist() == [False, False, True, True]
 
 
 def test_unknown_labels_and_unsure_probes_are_left_out():
@@ -91,14 +118,31 @@ def test_unknown_labels_and_unsure_probes_are_left_out():
     probed = np.arange(100) % 2 == 0
     error = np.where(probed, 1, -1)
     error[0] = -1
-    none = np.zeros(100, dtype=bool)
-    left = what_is_left(findings, ~probed, probed, none, error)
-    assert (left.left, left.drawn, left.errors) == (25, 24, 24)
+    left = what_is_left(findings, ~probed, probed, probed.astype(float), error)
+    assert (left.left, left.drawn, left.rate) == (25, 24, 1)
     assert left.estimate.value == 25
+
+
+def test_probes_of_unequal_weight_tell_less():
+    findings, probed = single(), np.arange(100) < 50
+    error = (np.arange(100) < 10).astype(int)
+    even = what_is_left(findings, ~probed, probed, probed.astype(float), error)
+    assert (even.drawn, even.rate) == (50, 0.2)
+    weight = np.where(error == 1, 1.0, 3.0)
+    uneven = what_is_left(findings, ~probed, probed, weight, error)
+    assert uneven.drawn < 50
+    assert uneven.rate == pytest.approx(10 / 130)
 
 
 def test_few_probes_say_nothing():
     findings = listed(100)
     probed = np.arange(100) < 19
-    none = np.zeros(100, dtype=bool)
-    assert what_is_left(findings, ~probed, probed, none, np.ones(100)).estimate is None
+    left = what_is_left(findings, ~probed, probed, probed.astype(float), np.ones(100))
+    assert left.estimate is None
+
+
+def test_without_findings_nothing_is_left():
+    findings = listed(0)
+    none = np.zeros(0, dtype=bool)
+    weight = weights(findings, none, none)
+    assert what_is_left(findings, none, none, weight, np.zeros(0)).estimate.high == 0

@@ -29,10 +29,10 @@ const measure = (app, words, style) => button(words, () => app.go("settle", {ord
 function left(app, now) {
   const {left: found, probes, open, answered, expected, fixed} = now;
   const number = found ? [big(round(found.value), range(found)),
-    small(`95 % interval, measured by ${count(probes.drawn)} questions drawn at random. `,
+    small(`95 % interval, measured by ${count(probes)} questions drawn at random. `,
       `The audit expected ${round(expected)} among all its findings (modelled); ${count(fixed, "label")} ${fixed === 1 ? "is" : "are"} fixed.`)]
     : [big(`${count(open)}`, open === 1 ? "finding open" : "findings open"),
-      small(answered < ENOUGH ? "" : `${probes.drawn} of ${PROBES} random questions answered. After ${PROBES} this page says how many errors are left.`)];
+      small(answered < ENOUGH ? "" : `${probes} of ${PROBES} random questions answered. After ${PROBES} this page says how many errors are left.`)];
   return card("Estimated wrong or missing labels among the findings not yet seen", "wide", ...number, advice(app, now));
 }
 
