@@ -5,6 +5,16 @@ from playwright.sync_api import Page
 from tests.browser.drawn import Drawn
 from tests.browser.serving import Served, wait_decisions
 
+SHOWN = """() => document.querySelector("main h1, main h2, main img")
+  && [...document.images].every((image) => image.complete)"""
+
+
+def wait_shown(page: Page, milliseconds: int = 200) -> None:
+    """Wait until a screen is drawn, with its pictures; a change of screen loads no page."""
+    page.wait_for_function(SHOWN)
+    page.wait_for_timeout(milliseconds)
+    page.wait_for_function(SHOWN)
+
 
 def asked(page: Page) -> tuple[str, str]:
     """Read which picture and class the page asks about, once the picture can be seen."""

@@ -25,7 +25,7 @@ CLASSES = ["circle", "square", "triangle", "star", "cross", "ring"]
 COLOURS = ["#d1495b", "#00798c", "#edae49", "#30638e", "#5b8e3e", "#7a4b9d"]
 SIZE = (480, 360)
 # Pillow's own font has one size before 10.1.
-FONT = ImageFont.truetype(str(files("matplotlib") / "mpl-data/fonts/ttf/DejaVuSans.ttf"), 20)
+FONT = str(files("matplotlib") / "mpl-data/fonts/ttf/DejaVuSans.ttf")
 
 
 def polygon(place: Place, corners: int, inner: float = 1.0) -> list[tuple[float, float]]:
@@ -57,7 +57,9 @@ SHAPES: dict[str, Callable[[Pen, Place, str], None]] = {
     "triangle": lambda pen, place, colour: pen.polygon(polygon(place, 3), fill=colour),
     "star": lambda pen, place, colour: pen.polygon(polygon(place, 5, 0.42), fill=colour),
     "cross": cross,
-    "ring": lambda pen, place, colour: pen.ellipse(box(place), outline=colour, width=12),
+    "ring": lambda pen, place, colour: pen.ellipse(
+        box(place), outline=colour, width=int(place[2] / 4)
+    ),
 }
 
 
@@ -70,6 +72,7 @@ def draw(
     picture = Image.new("RGB", size, ground)
     pen = ImageDraw.Draw(picture)
     cells = generator.permutation(6)
+    font = ImageFont.truetype(FONT, width // 24)
     for name, cell in zip(there, cells, strict=False):
         shape = CLASSES.index(name) if name in CLASSES else sum(name.encode()) % len(CLASSES)
         place = (
@@ -79,7 +82,7 @@ def draw(
         )
         SHAPES[CLASSES[shape]](pen, place, COLOURS[shape])
         below = (place[0], place[1] + place[2] + 6)
-        pen.text(below, name[:14], fill="#222222", font=FONT, anchor="ma")
+        pen.text(below, name[:14], fill="#222222", font=font, anchor="ma")
     return picture
 
 
@@ -97,6 +100,10 @@ class Drawn:
     def store(self) -> Path:
         """Name the folder of the store."""
         return store_folder(self.path)
+
+    def number(self, class_: str) -> int:
+        """Number a class as the page does."""
+        return sorted(self.classes).index(class_)
 
     def is_there(self, image: str, class_: str) -> bool:
         """Say what a person would who looks at the picture."""
@@ -134,7 +141,12 @@ class Drawn:
             )  # fmt: skip
 
 
-def draw_set(path: Path, pictures: int = 48, classes: Sequence[str] = CLASSES) -> Drawn:
+def draw_set(
+    path: Path,
+    pictures: int = 48,
+    classes: Sequence[str] = CLASSES,
+    size: tuple[int, int] = SIZE,
+) -> Drawn:
     """Draw data of which labels err as a review needs it.
 
     The first picture has four findings. Of the fourth class ("star") a page of a sweep is missing,
@@ -173,5 +185,5 @@ def draw_set(path: Path, pictures: int = 48, classes: Sequence[str] = CLASSES) -
         side = int(given[i, k])
         problem = "wrong" if side else "missing"
         drawn.findings.append(Suspicion(names[i], classes[k], problem, side, 1 - side, p))
-    drawn.write()
+    drawn.write(size=size)
     return drawn

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.browser.asking import wait_shown
 from tests.browser.conftest import DESKTOP, PHONE, enter
 from tests.browser.drawn import draw_set
 
@@ -34,7 +35,7 @@ def test_odd_names_are_shown_as_text(odd, serve, new_context, size):
     seen = ""
     for screen in [*SCREENS, *(f"#sweep?class={k}" for k in range(len(ODD)))]:
         page.goto(f"{review.url}/{screen}")
-        page.wait_for_load_state("networkidle")
+        wait_shown(page)
         seen += page.locator("body").inner_text()
         assert (
             page.locator("[onerror], main script, main b:not(:has(*)):text-is('smile')").count()
@@ -57,10 +58,10 @@ def test_no_request_leaves_the_host(review, new_context):
     page = enter(context, review, "Ana", "#focus")
     for screen in SCREENS:
         page.goto(f"{review.url}/{screen}")
-        page.wait_for_load_state("networkidle")
+        wait_shown(page)
         for key in ("y", "n", "z", "e", "Escape", "h", "Escape", "?", "Escape", "/", "Escape"):
             page.keyboard.press(key)
-    page.wait_for_load_state("networkidle")
+        wait_shown(page)
     assert len(asked) > 20
     assert [url for url in asked if not url.startswith(f"{review.url}/")] == []
 

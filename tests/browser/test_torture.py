@@ -15,7 +15,7 @@ from tests.browser.drawn import draw_set
 from tests.browser.serving import Served, wait_until
 
 ACTIONS, KILLS, DOWN = 2000, 10, 15  # actions while the server is down
-PLACES = ["#focus", "#focus", "#sweep?class=3&kind=missing", "#sweep?class=5&kind=wrong", "#settle"]
+PLACES = ["#focus", "#focus", "#sweep?class=4&kind=missing", "#sweep?class=2&kind=wrong", "#settle"]
 ANYWHERE = ["z", "Shift+Z", "Backspace", "f", "t", "p", "h", "i", "Escape", "?", "e"]
 KEYS = {  # by screen
     "focus": [*2 * "ynuax", *"yn1234", "ArrowRight", "ArrowLeft", "z", "z", "Shift+Z"],

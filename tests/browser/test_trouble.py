@@ -38,7 +38,7 @@ def spoil(file: Path, how: str) -> None:
 def test_a_bad_picture_is_set_aside_and_the_page_goes_on(photos, review, reviewer, how):
     first = photos.findings[0]
     spoil(photos.path / "images" / first.image, how)  # what is bad at the start is left out
-    only = f"#focus?class={photos.classes.index(first.class_)}&kind={first.problem}"
+    only = f"#focus?class={photos.number(first.class_)}&kind={first.problem}"
     page = reviewer("Ana", only)
     page.get_by_text("set aside", exact=False).first.wait_for()
     assert first.image in page.locator("main").inner_text()
