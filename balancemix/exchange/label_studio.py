@@ -41,7 +41,7 @@ def write(findings: Findings, out: Path, url: str | None) -> list[str]:
     source, images = pictures_of(findings, "Label Studio")
     folder = folder_of(source, images)
     interface = config(findings.classes)
-    found = tasks(findings, folder, f"{LOCAL}{quote(folder.name)}/" if url is None else url)
+    found = tasks(findings, folder, f"{LOCAL}{address(folder.name)}/" if url is None else url)
     write_text(out, "[\n" + ",\n".join(to_json(task) for task in found) + "\n]\n")
     write_text(out.with_suffix(".xml"), interface)
     return [
@@ -62,7 +62,7 @@ def tasks(findings: Findings, folder: Path, url: str) -> Iterator[dict[str, Any]
         wrong = {classes[each.column] for each in found if each.given == 1}
         added = [classes[each.column] for each in found if each.given < 1]
         chosen = [name for name in present if name not in wrong] + added
-        path = quote(Path(os.path.relpath(images[row], folder)).as_posix())
+        path = address(Path(os.path.relpath(images[row], folder)))
         yield {
             "data": {
                 "image": f"{url}{path}",
@@ -114,6 +114,15 @@ def folder_of(source: Source, images: list[Path]) -> Path:
     if folder.is_dir() and all(path.is_relative_to(folder) for path in paths):
         return folder
     return Path(os.path.commonpath([path.parent for path in paths]))
+
+
+def address(path: str | Path) -> str:
+    """Write a path as part of an address, whatever bytes its names have.
+
+    >>> address("a b/caf\\udce9.png")
+    'a%20b/caf%E9.png'
+    """
+    return quote(os.fsencode(Path(path).as_posix()))
 
 
 def _region(chosen: list[str]) -> dict[str, Any]:
