@@ -93,6 +93,17 @@ def test_edited_findings_are_not_replaced(work, capsys, call):
     assert contents(work) == before
 
 
+def test_findings_for_a_tool_are_replaced_until_somebody_edits_them(work, capsys):
+    for _ in range(2):
+        assert main(["audit", "run", "--for", "cleanlab"]) == 0
+    with (work / "run" / "findings.cleanlab.npz").open("ab") as findings:
+        findings.write(b"mine")
+    before = contents(work)
+    assert main(["audit", "run", "--for", "cleanlab"]) == 2
+    assert "findings.cleanlab.npz" in capsys.readouterr().err
+    assert contents(work) == before
+
+
 @pytest.mark.parametrize(
     ("call", "code"),
     [

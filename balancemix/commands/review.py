@@ -45,7 +45,12 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("data", metavar="DATA|RUN", help="data as `train` takes it, or a run")
-    parser.add_argument("--read", type=Path, metavar="FILE", help="a table that was filled in")
+    parser.add_argument(
+        "--read",
+        type=Path,
+        metavar="FILE",
+        help="a table that was filled in, or what a tool exports",
+    )
     parser.add_argument("--name", help="who gave its answers (default: your login name)")
     parser.add_argument(
         "--csv", dest="out", type=Path, metavar="FILE", help="write all answers to a CSV"
