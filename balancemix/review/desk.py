@@ -130,6 +130,7 @@ class Desk:
                 self._note(self.index[key], state)
         self.people = self.store.people()
         self._answered: dict[str, Bools] = {}
+        self._shared: Bools | None = None  # worked out when there is a second person
         self.asking.clear()
         self.probes = probe_order(len(self.listed), int(_share(self.store_id) * 2**32))
         self.sort()
@@ -276,10 +277,10 @@ class Desk:
         return self.log.opinion(name, row, column) is not None
 
     def _drawn(self) -> Bools:
-        if not hasattr(self, "_shared") or len(self._shared) != len(self.listed):
+        if self._shared is None:
             names, classes, salt = self.source.names, self.source.classes, self.store_id
             shares = [_share(f"{salt} {names[i]}\n{classes[k]}") for i, k in self._labels()]
-            self._shared: Bools = np.array(shares) < self.settings.overlap
+            self._shared = np.array(shares) < self.settings.overlap
         return self._shared
 
 

@@ -36,6 +36,7 @@ HEADERS = {
 SAFE = ("GET", "HEAD")
 OPEN_PATHS = ("/", "/favicon.ico", "/api/key")  # need no key, as does /static/
 NO_KEY = "Open the address that `balancemix review` printed: it carries the key to this page."
+BUG = "This is a bug in balancemix; the terminal says more. Your answer is not saved."
 YEAR = 365 * 24 * 3600
 
 
@@ -124,7 +125,11 @@ class Guard:
                 await send({"type": "websocket.close", "code": 1008})
             return
 
+        started = False
+
         async def send_with_headers(message: Message) -> None:
+            nonlocal started
+            started = True
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(raw=message.setdefault("headers", []))
                 for name, value in HEADERS.items():
@@ -138,7 +143,12 @@ class Guard:
         except Refused as refused:
             await refusal(refused)(scope, receive, send_with_headers)
             return
-        await self.app(scope, receive, send_with_headers)
+        try:
+            await self.app(scope, receive, send_with_headers)
+        except Exception:
+            if not started:
+                await refusal(Refused(500, "bug", BUG))(scope, receive, send_with_headers)
+            raise  # for the terminal; the server goes on
 
 
 def refusal(refused: Refused) -> Response:

@@ -64,7 +64,7 @@ def serve(app: Starlette, listener: socket.socket) -> None:
         loop="asyncio",
         lifespan="off",
         log_config=None,
-        log_level="critical",
+        log_level="error",
         access_log=False,
         server_header=False,
         proxy_headers=False,
