@@ -1,6 +1,6 @@
 /** The page: boot, talk to the server, show one screen at a time. */
 import {fill, h, say, uuid} from "./dom.js";
-import {drawHeader, showBanner, showFilter} from "./header.js";
+import {drawHeader, kinds, showBanner, showFilter} from "./header.js";
 import {listen, showKeys} from "./keys.js";
 import {Outbox} from "./outbox.js";
 import {undoStack} from "./undo.js";
@@ -46,7 +46,11 @@ export const app = {
     }
   },
   /** Post an answer through the outbox; resolves with the reply. */
-  post: (path, body) => app.outbox.send(path, body),
+  post(path, body) {
+    const reply = app.outbox.send(path, body);
+    reply.catch((error) => say(`Not saved: ${error.message}`));
+    return reply;
+  },
   /** Whether nothing may be answered now; says why. */
   blocked() {
     if (app.outbox.full) say("Answers wait to be saved: nothing more can be answered now.");
@@ -108,6 +112,8 @@ function noticed(problem) {
 function route() {
   const [name, text] = location.hash.slice(1).split("?");
   const query = Object.fromEntries(new URLSearchParams(text));
+  if (!app.classes.has(Number(query.class || NaN))) delete query.class;
+  if (!kinds[query.kind]) delete query.kind;
   const next = app.state.me ? screens[name] ?? start : start;
   shown?.hide?.();
   shown = next;

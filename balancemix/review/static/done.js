@@ -45,7 +45,8 @@ export function nothingLeft(main, app, query, todo) {
   const people = Object.entries(todo.others ?? {});
   if (people.length) {
     const [who, n] = people[0];
-    show([`${who} is looking at the last ${count(n, "picture")}.`], button("Show them anyway", () => app.go("focus", {...query, anyway: 1})));
+    const last = `looking at the last ${count(n, app.noun)}`;
+    show([who === app.state.me ? `You are ${last} in another tab.` : `${who} is ${last}.`], button("Show them anyway", () => app.go("focus", {...query, anyway: 1})));
   } else if (one && !one.judged) {
     show([`Nothing to review for “${one.name}”.`, `“${one.name}” has ${count(one.given, "label")}, too few to judge. The audit says nothing about it, neither good nor bad.`], all);
   } else if (!findings) {

@@ -111,7 +111,7 @@ class Focus {
     }
     this.since = performance.now();
     this.gate(!stage.ready);
-    for (const {image} of this.items.slice(this.at + 1, this.at + 4)) if (image.values == null) prefetch(image).catch(() => {});
+    for (const {image} of this.items.slice(this.at + 1, this.at + 4)) if (image.values == null) prefetch(image, stage.width).catch(() => {});
     if (this.items.length - this.at <= AHEAD) this.refill();
   }
 
@@ -171,7 +171,11 @@ class Focus {
     app.did({
       client,
       words: `“${decision.class}” on ${decision.image} is open again.`,
-      undone: () => { set(before); this.back(item, finding); },
+      undone: () => {
+        set(before);
+        if (this.live) this.back(item, finding);
+        else if (focus.live) focus.reopened({row: item.image.row, class: decision.class});
+      },
       redo: () => { this.back(item, finding); this.write(item, finding, decision); this.back(item, finding); },
     });
     const said = `${effect(finding, decision.verdict)} “${decision.class}”.`;
@@ -227,7 +231,8 @@ class Focus {
       const done = !this.open(item), {image} = item;
       return h("button", {type: "button", class: done && "done", "aria-current": String(from + j === at),
         "aria-label": `${image.name}${done ? ", answered" : ""}`, onclick: () => this.go(from + j)},
-      image.values == null && h("img", {src: address(image, 256), alt: "", onerror: (event) => event.target.remove()}));
+      image.values == null ? h("img", {src: address(image, 256), alt: "", onerror: (event) => event.target.remove()})
+        : h("small", {}, image.name));
     }));
     const {minutes} = todo;
     this.left.textContent = this.progress() + (minutes ? ` · about ${count(minutes)} min left` : "");

@@ -2,7 +2,8 @@
 import {button, count, dialog, fill, h} from "./dom.js";
 import {showKeys} from "./keys.js";
 
-const kinds = {"": "both kinds", missing: "missing", wrong: "wrong", unknown: "unknown"};
+/** What the kinds of findings are called. */
+export const kinds = {"": "both kinds", missing: "missing", wrong: "wrong", unknown: "unknown"};
 
 /** Say which class and kind are asked about. */
 export function filterWords(app) {
@@ -57,7 +58,8 @@ export function showBanner(app) {
 }
 
 /** Let the person choose class and kind. */
-export function showFilter(app) {
+export async function showFilter(app) {
+  await app.refresh(); // for the counts
   let kind = app.filter.kind;
   const list = h("div", {class: "list"});
   const search = h("input", {type: "search", placeholder: `Find one of ${count(app.classes.size)} classes`,

@@ -34,7 +34,8 @@ export class Outbox {
     const left = Object.keys(localStorage).filter((key) => key.startsWith(this.prefix) && !known.has(key));
     for (const key of left.sort()) {
       if (Date.now() - parseInt(key.slice(this.prefix.length), 10) < age) continue;
-      this.entries.push({key, ...JSON.parse(localStorage.getItem(key)), adopted: true});
+      const kept = JSON.parse(localStorage.getItem(key));
+      if (kept) this.entries.push({key, ...kept, adopted: true});
     }
     this.run();
   }
@@ -46,7 +47,6 @@ export class Outbox {
     // Where the browser keeps nothing, the answer is still sent from memory.
     try { localStorage.setItem(entry.key, JSON.stringify({path, body})); } catch { entry.memory = true; }
     const reply = new Promise((resolve, reject) => Object.assign(entry, {resolve, reject}));
-    reply.catch(() => {}); // a refusal is shown by the banner
     this.entries.push(entry);
     this.run();
     return reply;

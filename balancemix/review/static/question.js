@@ -7,7 +7,8 @@ export const answers = {present: "Yes", absent: "No", unsure: "Unsure"};
 
 /** Fill `ask` with the question about a finding, the nth of some about its picture. */
 export function drawQuestion(ask, app, finding, n, of) {
-  const [before, after] = app.state.question.split("{class}");
+  const {question, pictures} = app.state;
+  const [before, after] = (pictures ? question : question.replace("in this picture", "true of this row")).split("{class}");
   fill(ask,
     h("p", {class: "small"}, `${of === 1 ? "One question" : `Question ${n + 1} of ${of}`} about this ${app.noun}`),
     h("h1", {}, before, h("bdi", {}, app.classes.get(finding.class).name), after),

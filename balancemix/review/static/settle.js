@@ -101,7 +101,7 @@ async function next() {
   }
   show({item: ahead.shift(), marks: new Map()});
   if (ahead.length < AHEAD) ahead.push(...await ask().then((more) => (now === turning ? more : [])));
-  for (const {image} of ahead) if (image.values == null) prefetch(image).catch(() => null);
+  for (const {image} of ahead) if (image.values == null) prefetch(image, stage.width).catch(() => null);
 }
 
 async function ask() {

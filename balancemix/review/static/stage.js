@@ -51,14 +51,19 @@ export class Stage {
     }
   }
 
+  /** The width at which pictures are fetched first: as many pixels as there is room for, at most 1280. */
+  get width() {
+    const longest = Math.max(this.frame.clientWidth, this.frame.clientHeight) * devicePixelRatio;
+    return WIDTHS.find((each) => each >= Math.min(longest, 1280));
+  }
+
   /** Show a picture; resolves to whether it is still the one to show, once it is painted. */
   async show(image) {
     Object.assign(this, {image, ready: false, picture: null, shownWidth: 0, factor: 1, x: 0, y: 0});
     if (image.values != null) {
       fill(this.frame, h("div", {class: "values"}, h("h2", {}, image.name), h("p", {}, image.values)));
     } else {
-      const longest = Math.max(this.frame.clientWidth, this.frame.clientHeight) * devicePixelRatio;
-      const width = WIDTHS.find((each) => each >= Math.min(longest, 1280));
+      const {width} = this;
       let picture;
       while (!picture) {
         picture = await prefetch(image, width).catch(() => null);
