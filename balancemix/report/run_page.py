@@ -1,12 +1,14 @@
 """The page of one run: its plan, labels, curves, classes, mixtures and findings."""
 
 import json
+import shlex
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from balancemix.auditing.probability import SIDES as PROBLEMS
+from balancemix.data import BUILT_IN
 from balancemix.evaluation.scoring import headline
 from balancemix.labels.classes import NAMES, class_counts, imbalance
 from balancemix.report.cards import Cards, make_cards
@@ -70,6 +72,7 @@ def make_page(summary: Summary, images: Path | None = None) -> Page:
         "selection": _selection(summary.metrics.get("selection", {})),
         "findings": _findings(summary),
         "cards": _pictured(summary, images),
+        "review": _review(summary),
     }
     name = summary.plan.data.path.rstrip("/").rsplit("/", 1)[-1]
     drawings = [*_drawings(summary), *losses.values()]
@@ -228,6 +231,13 @@ def _pictured(summary: Summary, images: Path | None) -> Cards:
             stacklevel=2,
         )
     return cards
+
+
+def _review(summary: Summary) -> str | None:
+    """Name the command that opens the review; None for labels that are in no file."""
+    if summary.plan.data.path in BUILT_IN or summary.plan.noise != "none":
+        return None
+    return shlex.join(["balancemix", "review", str(summary.run.path)])
 
 
 def _file_names(names: list[str]) -> list[str]:
