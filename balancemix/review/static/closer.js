@@ -1,30 +1,34 @@
-/** A tile of a sweep at full size, where Yes, No and Unsure answer about this one picture. */
+/** A tile of a sweep at full size: the question of Focus, about this one picture. */
 import {button, fill, h, say, uuid} from "./dom.js";
+import {answers, drawAnswers, drawLabels, drawQuestion, effect} from "./question.js";
 import {Stage} from "./stage.js";
 
 /** Show a picture of a sweep; `note(verdict)` hears each answer, null if it was undone. Returns {answer, stage}. */
-export function look(main, app, item, subject, note, back) {
-  const stage = new Stage(h("div")), began = performance.now(), {image, findings: [{suggested, p, given}]} = item;
-  const acts = [["Yes", given === 1 ? "keep" : "+ add", "present", "Y"], ["No", given === 1 ? "− remove" : "leave it off", "absent", "N"],
-    ["Unsure", "changes nothing", "unsure", "U"]];
-  const name = `“${subject.name}”`;
-  const buttons = acts.map(([word, what, verdict, key]) => button(`${word}: ${what}`, () => answer(verdict), key));
-  fill(main, h("section", {class: "split"}, stage.frame.parentNode, h("div", {class: "side"}, h("p", {class: "small"}, image.name),
-    h("h1", {}, app.state.question.replace("{class}", subject.name)), h("div", {class: "list"}, buttons),
-    button("Back to the page", back, "Esc"))));
-  stage.show(image).catch((error) => say(error.message));
+export function look(main, app, item, note, back) {
+  const stage = new Stage(h("div")), began = performance.now(), {image, findings: [finding]} = item;
+  const ask = h("section", {class: "ask", "aria-label": "Question"}), labels = h("section", {class: "labels"});
+  const bar = h("div", {class: "answers", role: "group", "aria-label": "Answer"}), {name} = app.classes.get(finding.class);
+  const leave = () => button("Back to the page", back, "Esc");
+  drawQuestion(ask, app, finding, 0, 1);
+  drawAnswers(bar, app, finding, answer);
+  drawLabels(labels, app, item, 0, () => {});
+  stage.tools.append(h("span", {class: "phone"}, leave()));
+  fill(main, stage.frame.parentNode, ask, labels, bar);
+  fill(app.foot, leave(), h("span", {class: "note"}));
+  main.classList.add("gated");
+  stage.show(image).then(() => main.classList.remove("gated"), (error) => say(error.message));
   function answer(verdict) {
     if (!stage.ready || app.blocked()) return;
-    const seen = {width: stage.shownWidth, whole: stage.whole, ms: Math.round(performance.now() - began)};
+    const {suggested, p} = finding, ms = Math.round(performance.now() - began);
+    const seen = {suggested, p, probe: false, width: stage.shownWidth, whole: stage.whole, ms};
     const send = () => {
       const client = uuid();
-      app.post("/api/decisions", {decisions: [{client, image: image.name, class: subject.name, verdict, mode: "focus",
-        batch: null, suggested, p, probe: false, ...seen}], passed: []});
-      app.did({client, words: `${name} on ${image.name} is open again.`, redo: send, undone: () => note(null)});
-      note(verdict);
+      app.post("/api/decisions", {decisions: [{client, image: image.name, class: name, verdict, mode: "focus", batch: null, ...seen}], passed: []});
+      app.did({client, words: `“${name}” on ${image.name} is open again.`, redo: send, undone: () => note(null)});
+      note(answers[verdict]);
     };
     send();
-    say(`${name}: ${verdict}`);
+    say(`${effect(finding, verdict)} “${name}”.`);
     back();
   }
   return {answer, stage};

@@ -1,13 +1,13 @@
 /** Settle: one whole picture, all of its labels, without what the audit thinks. */
 import {button, count, fill, h, say, uuid} from "./dom.js";
 import {Stage, prefetch} from "./stage.js";
-import {atWork} from "./tile.js";
+import {atWork, stored} from "./tile.js";
 
 const PAGE = 24, AHEAD = 3, STEP = 50; // classes of the palette, pictures, of a sample
 const CLICK = matchMedia("(pointer: coarse)").matches ? "Tap" : "Click";
 const said = {doubted: "not there", added: "there", unsure: "unsure"};
 let app, main, order, sample, stage; // what is settled
-let item, marks, shown, start, began, ahead, past, aside, sent, visit, others, anyway; // how far it is
+let item, marks, shown, start, began, ahead, past, aside, visit, others, anyway; // how far it is
 let turning = 0; // number of the turn, so that what comes late is dropped
 const place = h("p", {class: "small"}), left = h("span", {class: "small left"}), pager = h("div", {class: "row pager"});
 const labelled = h("div", {class: "chips"}), palette = h("div", {class: "chips"});
@@ -22,7 +22,7 @@ export const screen = {
   name: "settle",
   show(main_, app_, query) {
     [app, main, order, sample, item] = [app_, main_, query.order, app_.state.sample, null];
-    [ahead, past, aside, sent, visit, anyway] = [[], [], [], null, {}, 0];
+    [ahead, past, aside, visit, anyway] = [[], [], [], {}, 0];
     if (!order && sample && sample.answered < sample.drawn) order = "sample";
     if (order) begin();
     else choose();
@@ -31,6 +31,12 @@ export const screen = {
     turning++;
     watch.disconnect();
     item = visit = null;
+  },
+  reopened() {
+    if (!visit || !order) return;
+    ahead = [];
+    layOut();
+    next();
   },
   get keys() { return item ? {...stage.keys, ...keys} : {}; },
 };
@@ -105,7 +111,7 @@ async function next() {
 }
 
 async function ask() {
-  await sent?.catch(() => null); // else what was just answered would be asked again
+  await stored(app);
   const held = [item, ...ahead, ...aside].filter(Boolean).map(({image}) => image.row);
   const reply = await app.get(`/api/settle?order=${order}&n=${AHEAD - ahead.length}&anyway=${anyway}&holding=${held}`);
   others = reply.others;
@@ -192,7 +198,7 @@ function settle(unread = false) {
   const here = visit;
   const send = () => {
     const client = uuid();
-    sent = app.post("/api/settle", {client, ...body});
+    app.post("/api/settle", {client, ...body});
     app.did({client, words: `${image.name} is open again.`, redo: send, undone: () => visit === here && reopen(mine)});
     say(`${image.name} is settled.`);
     if (visit !== here || item !== mine.item) return;

@@ -1,8 +1,9 @@
 /** Sweep: one class, as many tiles as fit. It adds or confirms labels, and never removes one. */
 import {look} from "./closer.js";
+import {ruleLine} from "./dispute.js";
 import {button, count, fill, h, say, uuid} from "./dom.js";
 import {address} from "./stage.js";
-import {Tile, atWork} from "./tile.js";
+import {Tile, atWork, stored} from "./tile.js";
 
 const MOST = 32, HELD = 60; // tiles on a page, findings in the browser
 const CLICK = matchMedia("(pointer: coarse)").matches ? "Tap" : "Click";
@@ -30,7 +31,7 @@ const kinds = {
     title: (name) => ["Whether these show ", ...quoted(name), ` is not known. ${CLICK} those that `, h("u", {}, "do not"), "."]},
 };
 let app, main, subject, kind, words; // what is swept
-let tiles, ahead, aside, marks, current, page, open, others, anyway, began, spent, shape, closer, sent; // how far it is
+let tiles, ahead, aside, marks, current, page, open, others, anyway, began, spent, shape, closer; // how far it is
 let turning = 0, live = false; // number of the turn, so that what comes late is dropped; whether the screen is shown
 const grid = h("div", {class: "tiles", role: "listbox", tabIndex: 0, "aria-multiselectable": "true"});
 const title = h("h1"), place = h("p", {class: "small"}), counts = h("span", {class: "tally"}), left = h("span", {class: "small left"});
@@ -45,7 +46,7 @@ export const screen = {
     [app, main, subject] = [app_, main_, app_.classes.get(Number(query.class || NaN))];
     kind = kinds[query.kind] ? query.kind : Object.keys(kinds).find((each) => subject?.[each]) ?? "missing";
     words = kinds[kind];
-    [tiles, ahead, aside, marks, page, anyway, spent, closer, sent] = [[], [], [], new Map(), 0, 0, 0, null, null];
+    [tiles, ahead, aside, marks, page, anyway, spent, closer] = [[], [], [], new Map(), 0, 0, 0, null];
     if (!subject) return choose();
     live = true;
     layOut();
@@ -59,6 +60,7 @@ export const screen = {
     removeEventListener("resize", resized);
   },
   subject: () => subject?.id,
+  reopened: () => live && again(0, []),
   keys: {
     " ": () => mark(), x: () => mark(), Enter: answer,
     y: () => closer?.answer("present"), n: () => closer?.answer("absent"),
@@ -91,12 +93,12 @@ function choose() {
 const undo = () => button("Undo", () => app.undo(), "Z", {class: "undo"});
 
 function layOut() {
-  const rule = words.aside ?? (subject.rule && `Rule for “${subject.name}”: ${subject.rule}`);
+  const aside = words.aside ?? ruleLine(app, subject.id);
   fill(title, ...words.title(subject.name));
   grid.setAttribute("aria-label", title.textContent);
   fill(main, h("section", {class: "sweep"},
     h("div", {class: "row"}, h("div", {}, h("div", {class: "row"}, place, h("span", {class: "phone"}, undo())), title),
-      rule && h("aside", {class: "small"}, rule)), grid));
+      h("aside", {class: `small ${words.aside || subject.rule ? "" : "quiet"}`}, aside)), grid));
   act.className = words.marks === 1 ? "go ink" : "go plus";
   const hints = [["Space", words.badges[1].slice(2)], ["U", "unsure"], ["I", "look closer"]];
   fill(app.foot, act, counts, h("span", {class: "hints small"}, hints.map(([key, text]) => [h("kbd", {}, key), ` ${text} `])),
@@ -104,7 +106,7 @@ function layOut() {
 }
 
 async function ask(n) {
-  await sent?.catch(() => null); // else what was just answered would be asked again
+  await stored(app);
   const held = [...tiles.map((tile) => tile.row), ...ahead.map((item) => item.image.row), ...aside];
   const reply = await app.get(`/api/grid?class=${subject.id}&kind=${kind}&n=${n}&anyway=${anyway}&holding=${held}`);
   ({open, others} = reply);
@@ -211,7 +213,7 @@ function answer() {
   const send = () => {
     const batch = uuid();
     if (decisions.length + passed.length) {
-      sent = app.post("/api/decisions", {decisions: decisions.map((each) => ({client: uuid(), batch, ...each})), passed});
+      app.post("/api/decisions", {decisions: decisions.map((each) => ({client: uuid(), batch, ...each})), passed});
       app.did({batch, words: `“${class_}” on ${count(items.length, "picture")} is open again.`, redo: send, undone: () => {
         if (here()) again(-1, [...items, ...tiles.map((tile) => tile.item), ...ahead]);
       }});
@@ -237,7 +239,7 @@ function resized() {
 function lookCloser() {
   const tile = tiles[current];
   if (!tile?.asked) return;
-  closer = look(main, app, tile.item, subject, (verdict) => {
+  closer = look(main, app, tile.item, (verdict) => {
     tile.answered = verdict;
     if (!closer) paint(tile);
   }, back);
@@ -245,6 +247,7 @@ function lookCloser() {
 
 function back() {
   closer = null;
+  main.classList.remove("gated");
   layOut();
   tiles.forEach(paint);
 }

@@ -41,3 +41,8 @@ export function atWork(others) {
   const names = Object.keys(others), n = Object.values(others).reduce((sum, each) => sum + each, 0);
   return n ? `${names.join(" and ")} ${names.length > 1 ? "are" : "is"} looking at the last ${count(n, "picture")}.` : "";
 }
+
+/** Wait until what was answered is stored: else the server would ask about it again. */
+export async function stored(app) {
+  while (app.outbox.waiting) await new Promise((resolve) => setTimeout(resolve, 10));
+}
