@@ -23,7 +23,8 @@ def bind(host: str, port: int | None) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     ports = range(FIRST, LAST + 1) if port is None else [port]
     for each in ports:
-        listener = socket.socket(family, socket.SOCK_STREAM)
+        # Of a socket without its protocol, asyncio lets small answers wait 40 ms (TCP_NODELAY).
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             # A port of a server that was killed is free at once; on Windows it would be shared.
             if hasattr(socket, "SO_EXCLUSIVEADDRUSE"):

@@ -264,3 +264,8 @@ def test_a_browser_is_opened_only_before_a_person_at_a_screen(monkeypatch, tmp_p
     assert "secret" not in opened[0]
     assert "http://127.0.0.1:8742/#k=secret" in file.read_text()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_small_answers_do_not_wait_for_more():
+    with server.bind("127.0.0.1", 0) as listener:
+        assert listener.proto == socket.IPPROTO_TCP  # else asyncio leaves TCP_NODELAY off
