@@ -23,6 +23,8 @@ def bounds():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     asked = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
     asked += [each for group in project["dependency-groups"].values() for each in group]
+    extras = project["project"]["optional-dependencies"]
+    asked += [*extras["tables"], *extras["review"]]
     pairs = [each.split(">=") for each in asked]
     return [(re.sub("[-_.]+", "-", name).lower(), bound) for name, bound in pairs]
 
