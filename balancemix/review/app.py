@@ -16,6 +16,7 @@ from starlette.routing import Route
 from balancemix.review import api
 from balancemix.review.desk import Desk
 from balancemix.review.handling import DeskThread
+from balancemix.review.measuring import Measuring
 from balancemix.review.refused import Refused
 from balancemix.review.security import Gate, Guard, refusal
 from balancemix.review.settling import Settling
@@ -41,7 +42,7 @@ def make_app(desk: Desk, thread: DeskThread, gate: Gate) -> Starlette:
         exception_handlers={Refused: _refuse, HTTPException: _refuse_address},
     )
     app.state.desk, app.state.thread, app.state.gate = desk, thread, gate
-    app.state.settling, app.state.judging = Settling(desk), None
+    app.state.settling, app.state.measuring = Settling(desk), Measuring(desk)
     return app
 
 

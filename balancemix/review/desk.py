@@ -166,6 +166,10 @@ class Desk:
         else:
             self._catch_up()
 
+    def reload(self) -> None:
+        """Take in an audit that this process has just kept."""
+        self._load()
+
     # Writing
 
     def save(

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypedDict
 
 from balancemix.auditing.judged import Judged
-from balancemix.auditing.measured import Measured
 from balancemix.auditing.sample import Population, draw_images, find_sample
-from balancemix.auditing.wording import RATE, count_of, percent
 from balancemix.errors import InputError
 
 if TYPE_CHECKING:
     from balancemix.review.desk import Desk
 
 SEED = 0  # as `audit --sample` without --seed
-ERRORS = {
-    "wrong": "a wrong label",
-    "missing": "a missing label",
-    "unknown": "an unknown label that is present",
-}
 
 
 class Facts(TypedDict):
@@ -36,8 +29,7 @@ class Sampling:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._read_at: int | None = None  # version of the store
-        self.judge: Callable[[], Judged] = _no_judge  # as if nobody had decided anything
-        self.judged: Judged | None = None  # what it said, once it was asked
+        self.judge: Callable[..., Judged] = _no_judge  # `verified` trusts what people decided
         self.id: int | None = None
         self.rows: list[int] = []
 
@@ -94,39 +86,5 @@ class Sampling:
         return population, None if newest is None else newest.seed
 
 
-def _no_judge() -> Judged:
+def _no_judge(*, verified: bool) -> Judged:
     raise InputError("nothing judges the labels of this review; end it and run `balancemix audit`")
-
-
-def result(measured: Measured) -> list[str]:
-    """Say what a sample measured: one sentence, then what limits it.
-
-    Nothing before all images are answered: whoever looks after every answer stops when the number
-    pleases.
-    """
-    pictures = measured.pictures
-    if measured.why_not is not None:
-        return [f"Not measured: {measured.why_not}."]
-    if pictures is None or not measured.figures or pictures.used < pictures.drawn:
-        return []
-    shares = [
-        f"{percent(each.rate.value)} {RATE[problem]} "
-        f"({percent(each.rate.low).removesuffix(' %')} – {percent(each.rate.high)})"
-        for problem, each in measured.figures.items()
-    ]
-    return [f"{', '.join(shares)}: {pictures.used:,} pictures, measured.", *_limits(measured)]
-
-
-def _limits(measured: Measured) -> Sequence[str]:
-    lines = [
-        f"Few of them have {ERRORS[problem]}, so this share is rough; {count_of(each.images)} "
-        f"pictures have one."
-        for problem, each in measured.figures.items()
-        if each.total.right.rough and each.images is not None
-    ]
-    unsure = sum(each.unsure for each in measured.figures.values())
-    if unsure:
-        lines.append(
-            f"{unsure:,} answers are unsure: lower ends count them as right, upper ends as errors."
-        )
-    return lines

@@ -13,8 +13,8 @@ from balancemix.auditing.wording import percent
 from balancemix.data import ReadOptions, read
 from balancemix.data.decisions import store_folder
 from balancemix.data.decisions.store import Store
+from balancemix.review.measuring import result
 from balancemix.review.palette import likeliest, shares
-from balancemix.review.sampling import result
 from tests.auditing.people import CLASSES as SIX
 from tests.auditing.people import present, write_npz
 from tests.review.conftest import CLASSES, Review
@@ -204,7 +204,9 @@ def features(tmp_path):
     path = tmp_path / "x.npz"
     truth, _ = write_npz(path)
     served = Review(path)
-    served.desk.sampling.judge = lambda: judge_data(str(path), UNDECIDED)
+    served.desk.sampling.judge = lambda verified: judge_data(
+        str(path), ReadOptions(verified=verified)
+    )
     yield served, truth
     served.close()
 
@@ -237,6 +239,13 @@ def test_the_result_comes_when_all_are_answered_and_is_that_of_audit(features):
     assert reply["result"][0].startswith(f"{percent(wrong.value)} of the given labels are wrong (")
     assert f"{percent(missing.value)} of what is there is not labelled" in reply["result"][0]
     assert reply["result"][0].endswith(": 50 pictures, measured.")
+    # From now on the findings are measured, and none is about a picture that was settled.
+    state = ana.json("/api/state")
+    assert state["measured"]
+    assert state["findings"] > 0
+    asked = {item["image"]["name"] for item in ana.json("/api/queue?n=60")["items"]}
+    with review.store() as store:
+        assert asked.isdisjoint(unit.image for unit in store.units(1))
     # Fifty more hide it again.
     ana.post("/api/sample", {"size": 100})
     reply = ana.json("/api/sample")

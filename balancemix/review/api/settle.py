@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from balancemix.auditing.measured import Measured
 from balancemix.data.decisions.answers import Settled
 from balancemix.review.bodies import (
     client,
@@ -25,9 +23,9 @@ from balancemix.review.bodies import (
 )
 from balancemix.review.desk import Desk
 from balancemix.review.handling import answer, named, person_of
+from balancemix.review.measuring import Measuring
 from balancemix.review.queue import Person
 from balancemix.review.refused import Refused
-from balancemix.review.sampling import result
 from balancemix.review.settling import Settling
 
 MOST = 20  # pictures in an answer
@@ -50,7 +48,6 @@ _SETTLED = record(
 )
 _SIZE = record({"size": whole(1, LARGEST)})
 _ORDER = one_of("sample", "random", "errors")
-judging_thread = ThreadPoolExecutor(1, "judge")
 
 
 async def get_settle(request: Request) -> Response:
@@ -118,27 +115,9 @@ async def post_sample(request: Request) -> Response:
 
 
 async def get_sample(request: Request) -> Response:
-    """Say how far the sample is and, once all of it is answered, what it measured.
-
-    Judging takes its time and has its own thread: until it is done, `working` is true.
-    """
-    state = request.app.state
-    sampling = state.desk.sampling
-
-    def facts(desk: Desk) -> dict[str, Any]:
-        if state.judging is not None and state.judging.done():
-            judging, state.judging = state.judging, None
-            sampling.judged = judging.result()
-        sample, lines = sampling.facts(), None
-        done = sample is not None and sample["answered"] == sample["drawn"]
-        if done and sampling.judged is not None:
-            lines = result(Measured.of(sampling.judged, desk.store))
-        working = done and sampling.judged is None
-        if working and state.judging is None:
-            state.judging = judging_thread.submit(sampling.judge)
-        return {"sample": sample, "result": lines, "working": working}
-
-    return await answer(request, facts)
+    """Say how far the sample is and, once all of it is answered, what it measured."""
+    measuring: Measuring = request.app.state.measuring
+    return await answer(request, lambda _: measuring.facts())
 
 
 routes = [

@@ -231,10 +231,11 @@ async function over() {
   const now = turning;
   stop("All pictures of the sample are settled.", ["Working out the result …"]);
   for (;;) {
-    const reply = await app.get("/api/sample");
+    const reply = await app.get("/api/sample").catch(({message}) => ({sample, result: [message]}));
     if (now !== turning) return;
     sample = reply.sample;
     const [first, ...rest] = reply.result ?? [];
+    if (reply.result) app.refresh(); // the findings are measured now
     if (reply.result) return stop(first ?? `${sample.drawn} pictures are too few to measure anything.`, rest,
       button(`${STEP} more`, () => begin(sample.drawn + STEP), null, {class: first ? "" : "main"}),
       button("Go through the findings", () => app.go("focus"), null, {class: first && "main"}));
