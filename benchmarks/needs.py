@@ -37,9 +37,10 @@ SETS: dict[str, tuple[str, str]] = {
     "mislabel 20 %": ("COCO, Lite0", "mislabel:0.2"),
     "mislabel 40 %": ("COCO, Lite0", "mislabel:0.4"),
     "birds": ("birds", "real"),
+    "captions": ("captions", "real"),
     "single": ("COCO, Lite0", "single"),
 }
-ANSWERS = (2000, 500)  # of captions' findings, all would be answered
+ANSWERS = (2000, 500)  # of captions, 2,000 are all findings
 ABOVE = 0.1  # a long list, on which an order matters
 ORDERS: dict[str, float | None] = {"random": None, "p": None, "γ 0": 0.0, "γ ½": 0.5, "γ 1": 1.0}
 STUDENT = "kernel-ridge"

@@ -6,12 +6,14 @@
 A person with the truth at hand answers the findings of an audit (probability of at least 0.5, or
 of at least 0.1: a longer list) in the order of the review page, one question in ten a probe. After
 some answers, the errors left among the findings are estimated by the probes, and compared with the
-truth. 200 reviews of each cell, with other probes each time. Three ways to go through the list:
+truth. 200 reviews of each cell, with other probes each time. Four ways to go through the list:
 
 focus   picture by picture, as the page orders them
 sweep   as focus, but every third hundred answers are pages of 32 labels, the surest missing ones of
         the class that has most of them
 skip    as focus, but one picture in five is skipped for good
+hard    as skip, but of those with an error one in four is skipped, of the others one in ten: what
+        nobody answers, no estimate can know
 
 The control is the sum of the modelled probabilities of what is left. What has ended is kept in
 benchmarks/probes.jsonl, a line for each set and way.
@@ -43,7 +45,7 @@ KEPT = ROOT / "benchmarks" / "probes.jsonl"
 NAMES = ("captions", "birds", "mislabel 20 %", "mislabel 40 %", "single positive", *CLEAN)
 REVIEWS = 200
 AFTER = (250, 500, 1000, 2000)  # answers
-WAYS = ("focus", "sweep", "skip")
+WAYS = ("focus", "sweep", "skip", "hard")
 PAGE = 32
 ABOVE = (0.5, 0.1)  # lists: the usual one, and a longer one
 KEY = ("set", "above", "way")
@@ -128,7 +130,7 @@ def review(findings: Listed, way: str, seed: int) -> Iterator[Look]:
     open_, said = np.ones(size, dtype=bool), np.full(size, -1, dtype=np.int64)
     probed, swept = np.zeros((2, size), dtype=bool)
     order, since, answers = probe_order(size, seed), 0, 0
-    skipped = skip(findings, seed) if way == "skip" else np.zeros(size, dtype=bool)
+    skipped = skip(findings, way, seed)
     while answers < AFTER[-1] and open_.any():
         if way == "sweep" and answers // 100 % 3 == 2:
             page = next_page(findings, open_)
@@ -150,10 +152,13 @@ def review(findings: Listed, way: str, seed: int) -> Iterator[Look]:
             yield Look(left.left, truth, float(findings.p[open_].sum()), left.estimate)
 
 
-def skip(findings: Listed, seed: int) -> Bools:
-    """Choose the findings of pictures that a person skips: one picture in five."""
+def skip(findings: Listed, way: str, seed: int) -> Bools:
+    """Choose the findings of pictures that a person skips."""
     chance = np.random.default_rng([seed, 1]).random(int(findings.row.max()) + 1)
-    return (chance < 0.2)[findings.row]
+    errors = np.bincount(findings.row, findings.error, minlength=len(chance)) > 0
+    share = {"skip": np.full(len(chance), 0.2), "hard": np.where(errors, 0.25, 0.1)}
+    skipped: Bools = (chance < share.get(way, np.zeros(len(chance))))[findings.row]
+    return skipped
 
 
 def next_pictures(

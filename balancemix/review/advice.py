@@ -67,6 +67,8 @@ def advise(
     few twice in a row, or when hardly anything can be left.
     """
     fixes, count = fixes_ahead(ahead), min(NEXT, len(ahead))
+    if left is not None:
+        fixes = min(fixes, left.high)  # no more than are left
     facts = (fixes, count * seconds / 60)
     if not count:
         return Advice("over", *facts)

@@ -21,6 +21,7 @@ from balancemix.review.leases import Leases
 from balancemix.review.listed import Bools, Ints, Listed
 from balancemix.review.log import Entry, Log
 from balancemix.review.order import picture_order
+from balancemix.review.pace import recent_pace
 from balancemix.review.probes import probe_order
 from balancemix.review.sampling import Sampling
 
@@ -149,7 +150,7 @@ class Desk:
             chosen = self.listed.mask(column, problem)
             fresh = chosen & ((self.status == OPEN) | (self.status == UNSURE))
             given, errors = (self.source.given == 1).sum(0).tolist(), self.errors()
-            first = picture_order(self.listed, fresh, errors, given)
+            first = picture_order(self.listed, fresh, errors, given, recent_pace(self.log))
             rest = np.setdiff1d(self.listed.row[chosen], first)
             self._orders[column, problem] = np.array([*first, *rest], dtype=np.int64)
         return self._orders[column, problem]

@@ -95,7 +95,11 @@ class Log:
 
     def live(self) -> Iterator[Entry]:
         """Go through the answers and settled pictures that are not undone, oldest first."""
-        return (e for e in self.entries if e.verdict != "undone" and e.seq not in self.undone)
+        return filter(self.is_live, self.entries)
+
+    def is_live(self, entry: Entry) -> bool:
+        """Tell whether an entry is an answer or a settled picture that is not undone."""
+        return entry.verdict != "undone" and entry.seq not in self.undone
 
     def _append(self, row: Written) -> None:
         whole, seq = row.class_ is None, len(self.entries) + 1

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from balancemix.review.answered import Answer
+from balancemix.review.answered import Answer, answers_of
+from balancemix.review.log import Log
 from balancemix.review.order import USUAL, Pace
 
 LAST = 50  # answers that say how fast somebody is now
+RECENT = 400  # entries of the log that say how fast people are
 FEWEST = 10  # of either kind, below which the usual pace is assumed
 
 
@@ -24,6 +26,12 @@ def pace_of(answers: Sequence[Answer]) -> Pace:
     if len(first) < FEWEST:
         return Pace(USUAL.picture, max(question, 0.1))
     return Pace(max(median(first) - question, 0.1), max(question, 0.1))
+
+
+def recent_pace(log: Log) -> Pace:
+    """Measure the pace by the last entries of a log, which may be long."""
+    recent = [each for each in log.entries[-RECENT:] if log.is_live(each)]
+    return pace_of(answers_of(recent, {}, lambda row, column: 0))
 
 
 def fixes_a_minute(answers: Sequence[Answer]) -> float | None:

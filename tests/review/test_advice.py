@@ -45,6 +45,10 @@ def test_it_is_time_to_stop_when_hardly_anything_can_be_left(high, kind):
     assert advise(300, 200, ahead((100, 0.5)), 25.0, left, 5.0).kind == kind
 
 
+def test_no_more_is_promised_than_is_left():
+    assert advise(300, 10, ahead((100, 0.9)), 40.0, Estimate(3.0, 0.0, 9.0, True), 5.0).fixes == 9
+
+
 def test_without_anything_open_it_is_over():
     assert advise(300, 200, np.zeros(0), 3.0, None, 5.0).kind == "over"
 

@@ -31,9 +31,9 @@ function left(app, now) {
   const number = found ? [big(round(found.value), range(found)),
     small(`95 % interval, measured by ${count(probes)} questions drawn at random. `,
       `The audit expected ${round(expected)} among all its findings (modelled); ${count(fixed, "label")} ${fixed === 1 ? "is" : "are"} fixed.`)]
-    : [big(`${count(open)}`, open === 1 ? "finding open" : "findings open"),
+    : [big(count(open), `of ${count(now.findings)}`),
       small(answered < ENOUGH ? "" : `${probes} of ${PROBES} random questions answered. After ${PROBES} this page says how many errors are left.`)];
-  return card("Estimated wrong or missing labels among the findings not yet seen", "wide", ...number, advice(app, now));
+  return card(found ? "Estimated wrong or missing labels among the findings not yet seen" : "Findings not yet seen", "wide", ...number, advice(app, now));
 }
 
 function advice(app, {advice: {kind, fixes, minutes, more, stop}, answered, left: found, open, findings}) {
@@ -83,7 +83,7 @@ function meter({value, low, high}) {
 
 function minute(app, {minute: {last, first, next}, answered}) {
   const then = next == null ? "" : `${answered > ENOUGH ? "; about" : "About"} ${next} over the next 50`;
-  return card("Fixed per minute", "", big(last ?? "–", last == null ? "" : "last 50"),
+  return card("Fixed per minute", "", big(last ?? "–", last == null ? "" : `last ${Math.min(50, answered)}`),
     small(answered > ENOUGH && first != null ? `${first} over the first 50` : "", then && `${then}. `, "Pauses over 30 s are not counted."),
     small("For a better model ", link("settle pictures", "#settle?order=errors"), ": fewer labels a minute, but training gains more (docs/tables/worth.md)."));
 }

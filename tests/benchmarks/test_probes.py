@@ -1,0 +1,65 @@
+"""What docs/review-numbers.md says of the probes holds, and can be measured again."""
+
+import json
+from itertools import product
+
+import pytest
+
+from tests.conftest import ROOT
+
+DOCUMENT = ROOT / "docs" / "review-numbers.md"
+
+
+def stored(name):
+    text = (ROOT / "benchmarks" / f"{name}.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def looks():
+    """List what was said after so many answers, wherever something was."""
+    return [look for record in stored("probes") for look in record["looks"] if look.get("covers")]
+
+
+def test_every_cell_was_measured(load):
+    script = load("probes")
+    done = [tuple(record[key] for key in script.KEY) for record in stored("probes")]
+    assert sorted(done) == sorted(product(script.NAMES, script.ABOVE, script.WAYS))
+
+
+def test_what_is_left_holds_the_truth():
+    covers = [look["covers"] for look in looks()]
+    assert len(covers) > 60
+    assert min(covers) >= 0.9
+    assert sum(covers) / len(covers) >= 0.95
+
+
+def test_what_is_left_is_right_on_average():
+    for look in looks():
+        if look["truth"] >= 20:
+            assert 0.8 <= look["ratio"] <= 1.1, look
+
+
+def test_without_errors_few_may_be_left():
+    for record in stored("probes"):
+        if record["errors"] == 0:
+            for look in record["looks"]:
+                assert look.get("covers", 1) == 1
+                assert look.get("most", 0) <= 0.17 * look["left"]  # none of twenty
+
+
+@pytest.mark.parametrize("name", ["probes", "needs"])
+def test_the_tables_are_those_of_the_records(load, name):
+    assert load(name).table(stored(name)) in DOCUMENT.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.shared
+def test_the_cells_can_be_measured_again(load):
+    """Every review of every cell, some minutes: the numbers are those of the document."""
+    script = load("probes")
+    for record in stored("probes"):
+        again = script.measure(*(record[key] for key in script.KEY))
+        assert again["findings"] == pytest.approx(record["findings"], rel=0.02)
+        for look, before in zip(again["looks"], record["looks"], strict=True):
+            assert look.get("covers", 1) == pytest.approx(before.get("covers", 1), abs=0.03)
+            assert look.get("ratio", 1) == pytest.approx(before.get("ratio", 1), abs=0.05)
