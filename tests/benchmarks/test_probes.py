@@ -16,8 +16,9 @@ def stored(name):
 
 
 def looks():
-    """List what was said after so many answers, wherever something was."""
-    return [look for record in stored("probes") for look in record["looks"] if look.get("covers")]
+    """List what was said after so many answers, unless people skipped what is hard."""
+    records = [record for record in stored("probes") if record["way"] != "hard"]
+    return [look for record in records for look in record["looks"] if "covers" in look]
 
 
 def test_every_cell_was_measured(load):
