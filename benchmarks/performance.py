@@ -18,7 +18,7 @@ HERE = Path(__file__).resolve().parent
 DOCUMENT = HERE.parent / "docs" / "performance.md"
 NAMES = (
     "startup", "mixtures", "scale", "memory", "label_work", "loader", "views", "ddp", "passes",
-    "epoch", "judge",
+    "epoch", "judge", "review",
 )  # fmt: skip
 BEGIN, END = "<!-- benchmarks -->", "<!-- end of benchmarks -->"
 HEAD = "| benchmark | case | measured | required | met |\n|---|---|---|---|---|"
