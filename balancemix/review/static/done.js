@@ -9,7 +9,7 @@ export const screen = {
     const command = (text) => h("div", {class: "command row"}, h("code", {}, text), copy(text));
     const counts = h("div", {class: "counts"}), tell = (n, words) => h("p", {}, h("strong", {}, count(n)), words);
     app.get("/api/progress").then(({answered, fixed, unsure: not, seconds}) => fill(counts, tell(fixed, "labels fixed"),
-      tell(answered - fixed - not, "kept as they were"), tell(not, "unsure"), tell(Math.round(seconds / 60), "minutes of your time")));
+      tell(answered - fixed - not, "kept as they were"), tell(not, "unsure"), tell(Math.round(seconds / 60), "min of your time")));
     fill(main, h("div", {class: "middle"},
       h("h1", {}, open ? `${count(open, "finding is", "findings are")} still open.` : "Every finding is decided."),
       h("p", {}, "All answers are saved in ", h("strong", {}, file), ". Your label files have not been touched."),
