@@ -7,9 +7,9 @@
 
 A person settles 50 random training images: every label. The probabilities are calibrated on these
 answers, and what `export --above 0.9` would change is changed: labels that are wrong with a
-probability of 0.9 and more, never more on a side than the upper end of the measured interval. BCE
-is trained on the labels before and after, with the same seed. `errs` is the share of the answers
-that are not the truth: see `answers`.
+probability of 0.9 and more by the lower end of what was measured, never more on a side than the
+upper end. BCE is trained on the labels before and after, with the same seed. `errs` is the share of
+the answers that are not the truth: see `answers`.
 
 What has ended is kept in benchmarks/harm.jsonl, a line for each set, seed and person.
 """
