@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -144,8 +145,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.issues is not None:
         findings = flagged(findings, arguments.issues)
     steps = write(findings, out, arguments.tool, arguments.url)
-    if not arguments.no_verified and arguments.issues is None:
-        keep_findings(findings, run_)
+    if not arguments.no_verified and arguments.issues is None and keep_findings(findings, run_):
+        steps.append(f"decide in pictures: balancemix review {shlex.quote(arguments.data)}")
     if run_ is not None:
         for each in outputs_of(out, arguments.tool):
             run_.outputs.remember(each)

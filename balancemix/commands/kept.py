@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     from balancemix.run import Run
 
 
-def keep_findings(findings: Findings, run: Run | None) -> None:
+def keep_findings(findings: Findings, run: Run | None) -> bool:
     """Save the findings in the store beside the data; where that cannot be, say so.
+
+    Returns whether they were saved, so that the review page opens on them.
 
     Nothing is kept of arrays, of data that is built in, of labels to which a run added noise, and
     of rows that share a name, by which answers are kept.
@@ -25,14 +27,16 @@ def keep_findings(findings: Findings, run: Run | None) -> None:
 
     source = findings.judged.source
     if source is None or builtin.recognise(source.path):
-        return
+        return False
     if run is not None and run.plan.noise != "none":
-        return
+        return False
     if len(set(source.names)) < len(source.names):
-        return
+        return False
     try:
         with Store.open(store_folder(source.path), create=True) as store:
             save_snapshot(store, findings, progress)
     except (InputError, OSError) as error:
         what = "the findings are not kept for `balancemix review`"
         warnings.warn(f"{what}: {error}", stacklevel=2)
+        return False
+    return True

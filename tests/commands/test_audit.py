@@ -193,6 +193,7 @@ def test_people_read_what_to_do(noisy, capsys):
         "missing in all: modelled, assuming that mistakes do not depend on the image",
         "Settle 50 images to know.", "worst classes: c", "confused: c", " looks like c",
         "most findings: row ", "against the truth:", "all of them: f.csv",
+        f"decide in pictures: balancemix review {noisy}",
     ):  # fmt: skip
         assert words in shown
     assert "±" not in shown
