@@ -12,6 +12,7 @@ from balancemix.auditing.sample import Population, draw_images
 from balancemix.auditing.wording import percent
 from balancemix.data import ReadOptions, read
 from balancemix.data.decisions import store_folder
+from balancemix.data.decisions.answers import Settled
 from balancemix.data.decisions.store import Store
 from balancemix.review.measuring import result
 from balancemix.review.palette import likeliest, shares
@@ -185,6 +186,19 @@ def test_in_a_sample_every_class_must_be_shown(review):
     assert reply["sample"] == {"id": 1, "drawn": 2, "answered": 1}
     ana.undo(client)
     assert ana.json("/api/sample")["sample"]["answered"] == 0
+
+
+def test_a_picture_that_was_settled_before_a_class_was_added_is_asked_again(review):
+    ana = review.browser()
+    ana.post("/api/sample", {"size": 2})
+    image = names(ana.json("/api/settle?order=sample&n=1"))[0]
+    with Store.open(store_folder(review.folder)) as store:
+        store.settle([Settled(image, "Ben", [], ["cat", "dog"], sample=1)])
+    assert ana.json("/api/sample")["sample"]["answered"] == 0
+    with Store.open(store_folder(review.folder)) as store:
+        store.settle([Settled(image, "Ben", [], ["owl"], sample=1)])
+        assert len(store.answers(1, CLASSES)) == 1
+    assert ana.json("/api/sample")["sample"]["answered"] == 1
 
 
 def test_the_palette_has_suspects_first_then_what_is_often_beside():
