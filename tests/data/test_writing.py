@@ -97,7 +97,6 @@ def test_a_finding_about_a_decided_label_is_not_applied(noisy, tmp_path, capsys)
         worst = next(line for line in csv.DictReader(file) if line["split"] == "train")
     verdict = "present" if worst["given"] == "1" else "absent"
     beside = noisy.with_name(f"{noisy.name}.balancemix")
-    beside.mkdir()
     (beside / "decisions.csv").write_text(
         f"image,class,verdict\n{worst['image']},{worst['class']},{verdict}\n"
     )
