@@ -41,8 +41,11 @@ def write_digits(folder: Path, noise: str, seed: int) -> Path:
     """
     source, given, _ = add_noise(load("digits"), noise, seed)
     assert isinstance(source.images, Tensor)
+    assert isinstance(source.features, Tensor)
     names = [f"{row:04}.jpg" for row in range(len(source))]
-    files = replace(source, names=names, images=None)
+    # The same digits in other cells have the same features, and may not judge each other.
+    same = np.unique(source.features.numpy(), axis=0, return_inverse=True)[1]
+    files = replace(source, names=names, images=None, groups=[str(group) for group in same])
     if folder.exists():
         npz.write(files, given, folder / FILE)
         return folder / FILE
