@@ -173,6 +173,7 @@ def test_a_review_by_the_keyboard_alone(photos, serve, new_context):
     page.keyboard.press("Enter")
     asked(page)
     page.keyboard.press("h")
+    page.locator(".history li").first.wait_for()
     tab_to(page, "Undo")
     page.keyboard.press("Enter")
     assert wait_decisions(page, review, 3)[-1]["verdict"] == "undone"

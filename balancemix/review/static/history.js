@@ -12,6 +12,7 @@ export const screen = {
   show(main, app) {
     const list = h("ol"), more = button("Show more", () => load());
     fill(main, h("div", {class: "history"}, h("h1", {}, "History"), list, more, h("p", {class: "note", role: "status"})));
+    more.hidden = true; // hidden later, it would take the focus with it
     let before = "";
     async function load() {
       const reply = await app.get(`/api/history?before=${before}`);
