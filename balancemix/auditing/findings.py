@@ -209,15 +209,19 @@ class Findings:
 
 
 def find(
-    judged: Judged, above: float = ABOVE, calibration: Mapping[str, Calibration] | None = None
+    judged: Judged,
+    above: float = ABOVE,
+    calibration: Mapping[str, Calibration] | None = None,
+    also: Tensor | None = None,
 ) -> Findings:
     """List the labels with a probability of at least `above`, from 0 to 1; 0 lists every label.
 
-    `calibration` measures the probabilities of the problems that it has.
+    `calibration` measures the probabilities of its problems. `also`, N×K, marks labels to list
+    however improbable.
     """
     check_above(above)
     calibration = calibration or {}
-    parts = [_listed(judged, problem, above, calibration.get(problem)) for problem in SIDES]
+    parts = [_listed(judged, problem, above, calibration.get(problem), also) for problem in SIDES]
     row, column, probability, rank = (torch.cat(columns) for columns in zip(*parts, strict=True))
     return Findings(judged, row, column, probability, rank, frozenset(calibration))
 
@@ -232,19 +236,23 @@ def check_above(above: float) -> None:
 
 
 def _listed(
-    judged: Judged, problem: str, above: float, measured: Calibration | None
+    judged: Judged,
+    problem: str,
+    above: float,
+    measured: Calibration | None,
+    also: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Rank the labels of one problem: row, column, probability and rank of each."""
     listed = judged.given == SIDES[problem]
     if measured is None:
-        listed &= judged.probability >= above
+        listed &= (judged.probability >= above) | (False if also is None else also)
     row, column = listed.nonzero(as_tuple=True)
     doubt = judged.doubt[row, column]
     if measured is None:
         probability = judged.probability[row, column]
     else:
         probability = torch.from_numpy(measured.probability(doubt.numpy())).float()
-        kept = probability >= above
+        kept = (probability >= above) | (False if also is None else also[row, column])
         row, column, doubt, probability = row[kept], column[kept], doubt[kept], probability[kept]
     order = doubt.argsort(descending=True, stable=True)
     rank = torch.arange(1, len(order) + 1)

@@ -51,12 +51,17 @@ class Judge:
         return to_json(asdict(self))
 
 
-def save_snapshot(store: Store, findings: Findings, show: Show = silence) -> int:
-    """Keep the findings of an audit, and how probable all labels are; returns its number."""
+def save_snapshot(
+    store: Store, findings: Findings, show: Show = silence, *, least: float = LEAST
+) -> int:
+    """Keep the findings of an audit, and how probable all labels are; returns its number.
+
+    Less probable ones than `least` are left out.
+    """
     judged = findings.judged
     assert judged.source is not None
     names, classes = judged.names, judged.classes
-    kept = findings[findings.probability >= LEAST]
+    kept = findings[findings.probability >= least]
     not_judged = tuple(
         name for name, able in zip(classes, judged.judged.tolist(), strict=True) if not able
     )

@@ -105,6 +105,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Judge, write the findings, and say what is in them."""
     from balancemix.auditing.findings import check_above, find
     from balancemix.auditing.judged import Factors
+    from balancemix.auditing.snapshot import LEAST
     from balancemix.commands.show import show_findings
     from balancemix.commands.verified import say_verified
     from balancemix.errors import printable
@@ -145,7 +146,9 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.issues is not None:
         findings = flagged(findings, arguments.issues)
     steps = write(findings, out, arguments.tool, arguments.url)
-    if not arguments.no_verified and arguments.issues is None and keep_findings(findings, run_):
+    # Measured probabilities may all be low; the page asks about what is likeliest all the same.
+    to_ask = findings if measured is None else find(judged, min(above, LEAST), measured.calibration)
+    if not arguments.no_verified and arguments.issues is None and keep_findings(to_ask, run_):
         steps.append(f"decide in pictures: balancemix review {shlex.quote(arguments.data)}")
     if run_ is not None:
         for each in outputs_of(out, arguments.tool):

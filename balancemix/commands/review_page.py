@@ -168,13 +168,15 @@ def judge_of(arguments: argparse.Namespace) -> Callable[..., Judged]:
 def first_audit(arguments: argparse.Namespace, judge: Callable[..., Judged]) -> Findings:
     """Judge the data."""
     from balancemix.auditing.findings import find
+    from balancemix.auditing.snapshot import LEAST
     from balancemix.commands import sample
     from balancemix.commands.audit import find_run
 
     print("No audit of this data is kept yet: judging its labels first.", file=sys.stderr)
     measured = sample.measure(arguments, find_run(arguments), judge)
-    calibration = None if measured is None else measured.calibration
-    return find(judge(verified=True), calibration=calibration)
+    if measured is None:
+        return find(judge(verified=True))
+    return find(judge(verified=True), LEAST, measured.calibration)
 
 
 def settings_of(arguments: argparse.Namespace, data: str) -> Settings:

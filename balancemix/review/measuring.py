@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from balancemix.auditing.findings import find
 from balancemix.auditing.judged import Judged
 from balancemix.auditing.measured import Measured
-from balancemix.auditing.snapshot import save_snapshot
+from balancemix.auditing.snapshot import LEAST, save_snapshot
 from balancemix.auditing.wording import RATE, count_of, percent
 from balancemix.review.desk import Desk
 
@@ -65,10 +68,24 @@ class Measuring:
         measured = Measured.of(judged, self._desk.store)
         lines = result(measured)
         if lines and measured.calibration:
-            findings = find(trusting, calibration=measured.calibration)
-            save_snapshot(self._desk.store, findings)
+            findings = find(trusting, LEAST, measured.calibration, self._asked(trusting))
+            save_snapshot(self._desk.store, findings, least=0)
             self._desk.reload()
         return lines
+
+    def _asked(self, judged: Judged) -> Tensor:
+        """Mark what the page lists now and nobody has settled: measuring must not empty its list.
+
+        Where most findings are no errors, all their probabilities are low. Which of them to look at
+        first is known all the same.
+        """
+        asked = torch.zeros(judged.given.shape, dtype=torch.bool)
+        place = {name: i for i, name in enumerate(judged.names)}
+        listed, names = self._desk.listed, self._desk.source.names
+        for row, column in zip(listed.row.tolist(), listed.column.tolist(), strict=True):
+            if names[row] in place:
+                asked[place[names[row]], column] = True
+        return asked if judged.verified is None else asked & ~judged.verified
 
 
 def result(measured: Measured) -> list[str]:

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from balancemix.auditing.data import judge_data
+from balancemix.auditing.findings import find
 from balancemix.auditing.measured import Measured
 from balancemix.auditing.sample import Population, draw_images
+from balancemix.auditing.snapshot import save_snapshot
 from balancemix.auditing.wording import percent
 from balancemix.data import ReadOptions, read
 from balancemix.data.decisions import store_folder
@@ -264,3 +266,29 @@ def test_the_result_comes_when_all_are_answered_and_is_that_of_audit(features):
     ana.post("/api/sample", {"size": 100})
     reply = ana.json("/api/sample")
     assert (reply["result"], reply["sample"]["drawn"]) == (None, 100)
+
+
+def test_what_was_asked_is_asked_on_though_it_is_measured_to_be_improbable(features):
+    review, _ = features
+    ana = review.browser()
+    with review.store() as store:
+        save_snapshot(store, find(judge_data(str(review.folder), UNDECIDED)))
+    before = ana.json("/api/state")["findings"]
+    assert before > 50
+    ana.post("/api/sample", {"size": 50})
+    given = review.desk.source.given
+    while items := ana.json("/api/settle?order=sample&n=20")["items"]:
+        for image in names({"items": items}):  # as if nothing was wrong: the audit errs throughout
+            row = review.desk.place[image]
+            there = [name for name, label in zip(SIX, given[row].tolist(), strict=True) if label]
+            settle(ana, image, there, shown=SIX, sample=1)
+    measured(ana)
+    state = ana.json("/api/state")
+    with review.store() as store:
+        settled = {unit.image for unit in store.units(1)}
+        low = [each for each in store.newest_snapshot().findings if each.probability < 0.5]
+    assert state["measured"]
+    assert 0 < before - state["findings"] <= 6 * 50  # those of settled pictures are decided
+    assert low
+    assert settled.isdisjoint(each.image for each in low)
+    assert ana.json("/api/queue?n=6")["items"]
