@@ -89,6 +89,19 @@ def test_the_audit_states_what_was_measured(here, capsys):
     assert "modelled" not in text
 
 
+def test_the_page_asks_on_about_what_is_measured_to_be_improbable(here, capsys):
+    folder, _, given = here
+    assert main(["audit", "x.npz", "--sample", "50"]) == 0
+    answer(folder, given)  # as if nothing was wrong: the audit errs throughout
+    assert main(["audit", "x.npz"]) == 0
+    with Store.open(folder / "x.npz.balancemix") as store:
+        kept = store.newest_snapshot().findings
+    with open("findings.csv", newline="", encoding="utf-8") as lines:
+        listed = [line for line in csv.DictReader(lines) if float(line["probability"]) >= 0.5]
+    assert len(kept) > len(listed)
+    assert {each.probability >= 0.1 for each in kept} == {True}
+
+
 def test_no_verified_measures_nothing(here, capsys):
     folder, truth, _ = here
     assert main(["audit", "x.npz", "--sample", "50"]) == 0
