@@ -20,7 +20,7 @@ from balancemix.errors import InputError
 from balancemix.review.leases import Leases
 from balancemix.review.listed import Bools, Ints, Listed
 from balancemix.review.log import Entry, Log
-from balancemix.review.order import picture_order
+from balancemix.review.order import EVERY, picture_order
 from balancemix.review.pace import recent_pace
 from balancemix.review.probes import probe_order
 from balancemix.review.sampling import Sampling
@@ -29,7 +29,6 @@ STATES = ("open", "unsure", "decided", "disputed", "resolved")
 OPEN, UNSURE, DECIDED, DISPUTED, RESOLVED = range(len(STATES))
 BLANK = LabelState("open", None, False, 0)
 MANY = 2000  # pictures of which the states are read at once rather than one by one
-EVERY = 50  # answers after which the order is worked out again
 QUESTION = "Is “{class}” in this picture?"
 
 

@@ -13,11 +13,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from balancemix.auditing.snapshot import BANDS
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-EDGES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9)  # between bands of p
+EDGES = BANDS[1:-1]  # between bands of p
 PRIOR = 2.0  # answers that p itself counts for in a band
 _LEAST = 1e-9  # of p̄, which divides
 GAMMA = 0.0  # of need; docs/review-numbers.md says why
