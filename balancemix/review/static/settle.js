@@ -23,6 +23,7 @@ export const screen = {
   show(main_, app_, query) {
     [app, main, order, sample, item] = [app_, main_, query.order, app_.state.sample, null];
     [ahead, past, aside, visit, anyway] = [[], [], [], {}, 0];
+    done.disabled = true; // until a picture is decoded
     if (!order && sample && sample.answered < sample.drawn) order = "sample";
     if (order) begin();
     else choose();
