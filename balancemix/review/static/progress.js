@@ -101,7 +101,7 @@ function people(app, {agreement: {people: names, both, same, kappa, disputed, ov
 }
 
 function classes(app, {classes: rows}) {
-  const body = h("tbody"), head = ["class", "fixed", "open", "errors left", "audit right", ""];
+  const body = h("tbody"), head = ["class", "fixed", "open", "errors left", "audit right", h("span", {class: "away"}, "sweep")];
   const draw = (shown) => fill(body, rows.slice(0, shown).map((row) => {
     const {name, missing, wrong} = app.classes.get(row.class);
     return h("tr", {}, h("th", {scope: "row"}, h("bdi", {}, name)), ...[row.fixed, row.open, row.open ? `≈ ${round(row.left)}` : "–", row.of ? `${row.right} of ${row.of}` : "–"].map((cell) =>
