@@ -58,6 +58,15 @@ def listing(items: Sequence[str], most: int = 10) -> str:
 _INVISIBLE = "\u2028\u2029\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"
 
 
+def counted(count: int, what: str) -> str:
+    """Write a number and what it counts.
+
+    >>> counted(1, "label"), counted(1200, "label")
+    ('1 label', '1,200 labels')
+    """
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
 def _is_control(char: str) -> bool:
     code = ord(char)
     return code < 0x20 or 0x7F <= code < 0xA0 or 0xD800 <= code < 0xE000 or char in _INVISIBLE

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from balancemix.commands.arguments import read_options
+from balancemix.errors import counted
 
 if TYPE_CHECKING:
     from balancemix.auditing.findings import Findings
@@ -55,8 +56,9 @@ def write(
     write_text(arguments.gallery, page.render())
     if run_ is not None:
         run_.outputs.remember(arguments.gallery)
-    some = "all" if len(cards) == cards.rows else f"the {len(cards):,} surest of"
-    return f"pictures: {arguments.gallery} ({some} {cards.rows:,} {cards.noun} with findings)"
+    whole = counted(cards.rows, cards.noun) + " with findings"
+    some = whole if len(cards) == cards.rows else f"the {len(cards):,} surest of {whole}"
+    return f"pictures: {arguments.gallery} ({some})"
 
 
 def pictured(arguments: argparse.Namespace, run_: Run | None, findings: Findings) -> Pictured:

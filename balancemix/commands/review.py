@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from balancemix.commands import review_page
 from balancemix.commands.arguments import add_force, add_json, add_reading, read_options
-from balancemix.commands.verified import counted
+from balancemix.errors import counted
 
 if TYPE_CHECKING:
     from balancemix.data import Source

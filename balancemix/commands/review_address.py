@@ -13,6 +13,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from balancemix.errors import counted
+
 if TYPE_CHECKING:
     from balancemix.review.desk import Desk
     from balancemix.review.handling import DeskThread
@@ -103,7 +105,6 @@ def say_open(host: str, port: int) -> None:
 
 def say_address(arguments: argparse.Namespace, desk: Desk, address: str, redirect: Path) -> None:
     """Print where the page is, and open it if a person with a browser is there."""
-    from balancemix.commands.verified import counted
     from balancemix.errors import printable
 
     found, answered = counted(len(desk.listed), "finding"), int((desk.status != 0).sum())

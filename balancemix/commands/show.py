@@ -10,7 +10,7 @@ from rich.table import Table
 from balancemix.auditing.findings import Findings
 from balancemix.auditing.measured import Measured
 from balancemix.auditing.wording import sentences
-from balancemix.errors import listing, printable
+from balancemix.errors import counted, listing, printable
 from balancemix.evaluation.scoring import headline
 from balancemix.methods.auto import Choice
 from balancemix.run import Run
@@ -127,7 +127,9 @@ def show_findings(
         if count := summary[problem]:
             lines = findings.of(problem)[:most].lines()
             rows = [[str(line[0]), str(line[1]), f"{float(str(line[5])):.3f}"] for line in lines]
-            title = f"{count:,} labels look {TITLES[problem]}; the first {len(rows)}"
+            look = "looks" if count == 1 else "look"
+            title = f"{counted(count, 'label')} {look} {TITLES[problem]}"
+            title += f"; the first {len(rows)}" * (len(rows) < count)
             out.print(make_table(title, ("image", "class", "probability"), rows))
     if not len(findings):
         out.print("no label is listed")
@@ -183,7 +185,7 @@ def advice(summary: Mapping[str, Any], most: int = 3) -> Iterator[str]:
     if summary["not_judged"]:
         yield f"could not be judged: {listing(summary['not_judged'], 2 * most)}"
     if summary["left_unlabelled"]:
-        yield f"{summary['left_unlabelled']:,} images would be left without a label"
+        yield f"{counted(summary['left_unlabelled'], 'image')} would be left without a label"
     if "precision" in summary:
         yield (
             f"against the truth: {written(summary['precision'], '.1%')} of the findings are "

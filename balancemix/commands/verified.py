@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from balancemix.errors import counted, printable
+
 if TYPE_CHECKING:
     from balancemix.data import Source
 
@@ -21,17 +23,6 @@ def verified_line(source: Source | None) -> str | None:
 
 def say_verified(source: Source | None) -> None:
     """Print the line, if there is one."""
-    from balancemix.errors import printable
-
     line = verified_line(source)
     if line is not None:
         print(printable(line))
-
-
-def counted(count: int, what: str) -> str:
-    """Write a number and what it counts.
-
-    >>> counted(1, "label"), counted(1200, "label")
-    ('1 label', '1,200 labels')
-    """
-    return f"{count:,} {what}{'s' * (count != 1)}"

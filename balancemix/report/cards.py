@@ -86,7 +86,7 @@ class Cards:
     @property
     def noun(self) -> str:
         """What the cards show."""
-        return "pictures" if self.pictured else "rows"
+        return "picture" if self.pictured else "row"
 
 
 def make_cards(findings: Findings, rows: Pictured, most: int = MOST, budget: int = BUDGET) -> Cards:

@@ -11,6 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from balancemix.errors import counted
 from balancemix.manifest import Outputs
 from balancemix.report.cards import LOOKS, SIGNS
 from balancemix.report.figures import style
@@ -69,6 +70,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {
+        "counted": counted,
         "written": _written,
         "percent": _percent,
         "exact": _exact,

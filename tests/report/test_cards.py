@@ -67,7 +67,7 @@ def test_the_surest_rows_come_first_and_the_surest_findings_in_them():
     assert cards.problems == {"wrong": 1, "missing": 2, "unknown": 1}
     assert cards.cards[0].keys == ["missing:2", "wrong:0", "wrong:1"]
     assert cards.columns == {0: "cat", 1: "dog", 2: "eel"}
-    assert (cards.rows, cards.pictured, cards.noun) == (3, 3, "pictures")
+    assert (cards.rows, cards.pictured, cards.noun) == (3, 3, "picture")
 
 
 def test_at_most_so_many():
@@ -91,7 +91,7 @@ def test_the_truth_is_shown_where_it_is_known():
 def test_rows_without_pictures_show_their_values():
     cards = make_cards(findings_of(GIVEN, CHANCES), Shots(without=(0, 1, 2)))
     assert [card.values for card in cards.cards] == ["values of 1", "values of 2", "values of 0"]
-    assert (cards.pictured, cards.noun) == (0, "rows")
+    assert (cards.pictured, cards.noun) == (0, "row")
 
 
 @pytest.mark.parametrize(

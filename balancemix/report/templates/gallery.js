@@ -19,7 +19,7 @@ for (const gallery of document.querySelectorAll(".gallery")) {
     const shown = cards.filter(card => !card.hidden).length;
     const noun = list.dataset.noun;
     gallery.querySelector("output").textContent =
-      shown ? `${shown} ${shown === 1 ? noun.slice(0, -1) : noun}` : "None of these is both.";
+      shown ? `${shown} ${noun}${shown === 1 ? "" : "s"}` : "None of these is both.";
   };
   buttons.forEach(button => button.addEventListener("click", () => {
     buttons.forEach(each => each.setAttribute("aria-pressed", String(each === button)));
