@@ -57,8 +57,9 @@ def write(
     if run_ is not None:
         run_.outputs.remember(arguments.gallery)
     whole = counted(cards.rows, cards.noun) + " with findings"
-    some = whole if len(cards) == cards.rows else f"the {len(cards):,} surest of {whole}"
-    return f"pictures: {arguments.gallery} ({some})"
+    every = len(cards) == cards.rows
+    some = f"all {whole}" if every else f"the {len(cards):,} surest of {whole}"
+    return f"pictures: {arguments.gallery} ({whole if cards.rows == 1 else some})"
 
 
 def pictured(arguments: argparse.Namespace, run_: Run | None, findings: Findings) -> Pictured:
