@@ -30,6 +30,7 @@ DOCUMENTS = [
         "docs/estimates.md",
         "docs/findings.md",
         "docs/review-numbers.md",
+        "docs/review-server.md",
     )
 ]
 DOCUMENTS += sorted((ROOT / "docs" / "tables").glob("*.md"))

@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 
 PACKAGE = ROOT / "balancemix"
 LAYERS = [
-    "errors interrupts", "files options", "manifest", "directory processes", "progress",
+    "errors interrupts", "files options pictures", "manifest", "directory processes", "progress",
     "estimates labels models", "data judge", "methods", "checkpoints evaluation plan", "run",
     "training", "auditing", "bench exchange", "report", "review", "commands", "cli",
 ]  # fmt: skip

@@ -104,6 +104,9 @@ def run(arguments: argparse.Namespace, data: str, options: ReadOptions) -> None:
         store: Store = thread.run(lambda: Store.open(folder, create=True))
         stack.callback(thread.run, store.close)
         desk = open_desk(arguments, source, options, store, data, thread)
+        if desk.pictures is not None:
+            stack.callback(desk.pictures.close)
+            desk.pictures.start()
         serve(arguments, desk, thread, announce)
 
 

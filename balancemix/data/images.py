@@ -17,6 +17,7 @@ from balancemix.data.rows import Rows, batch_seed
 from balancemix.data.source import View
 from balancemix.errors import InputError
 from balancemix.labels.table import LabelMatrix
+from balancemix.pictures import has_unknown_range, to_rgb
 from balancemix.processes import BatchIndex
 from balancemix.progress import progress
 
@@ -217,24 +218,6 @@ def decode(path: Path) -> Image.Image:
     except Exception as error:  # Pillow's readers raise whatever their format's parser does
         raise InputError(f"{path}: cannot be read as an image ({error}); replace it") from error
     raise InputError(f"{path}: has 32-bit pixels of unknown range; save it with 8 or 16 bits")
-
-
-def to_rgb(image: Image.Image) -> Image.Image:
-    """Convert to RGB; 16 bits are scaled to 8, where Pillow would clip them.
-
-    >>> to_rgb(Image.new("I;16", (1, 1), 257 * 7)).getpixel((0, 0))
-    (7, 7, 7)
-    """
-    if image.mode.startswith("I"):
-        pixels = np.rint(np.asarray(image) / 257).astype(np.uint8)
-        return Image.fromarray(pixels).convert("RGB")
-    return image.convert("RGB")
-
-
-def has_unknown_range(image: Image.Image) -> bool:
-    """Tell whether pixels are 32-bit numbers, of which nobody knows what white is."""
-    # Older versions of Pillow open a PNG of 16 bits as one of 32.
-    return image.mode == "F" or (image.mode == "I" and image.format != "PNG")
 
 
 def read(path: Path, size: int) -> Image.Image:

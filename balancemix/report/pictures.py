@@ -12,9 +12,9 @@ from torch import Tensor
 
 from balancemix.data import images, values
 from balancemix.data.formats import picture_folder
-from balancemix.data.pictures import NotShown, PictureFile, flatten, jpeg
 from balancemix.data.source import ReadOptions, Source
 from balancemix.errors import InputError
+from balancemix.pictures import NotShown, PictureFile, flatten, jpeg
 from balancemix.run import Run
 
 SIDE = 320  # pixels of a picture on a page

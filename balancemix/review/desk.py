@@ -47,6 +47,12 @@ class Pictures(Protocol):
     def jpeg(self, row: int, width: int) -> bytes:
         """Return the picture, at most so wide."""
 
+    def start(self) -> None:
+        """Get ready to return the first picture."""
+
+    def close(self) -> None:
+        """Let go of what was needed for it."""
+
 
 @dataclass(frozen=True)
 class Settings:

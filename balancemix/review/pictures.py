@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 from PIL import Image
 
 from balancemix.data.formats import picture_folder
-from balancemix.data.pictures import MAX_PIXELS, SECONDS, NotShown, PictureFile, jpeg
 from balancemix.data.source import ReadOptions, Source
+from balancemix.pictures import MAX_PIXELS, SECONDS, NotShown, PictureFile
+from balancemix.review.decoders import Decoders
 from balancemix.review.refused import Refused
 from balancemix.review.thumbs import Thumbs
 
 WIDTHS = (256, 512, 1280, 2048)
 QUALITY = 85
-THREADS = 2  # that decode at a time
-STATUS = {"gone": 404, "outside": 403, "large": 413, "slow": 413, "unreadable": 415}
+PROCESSES = 2  # that decode at a time
+STATUS = {"gone": 404, "outside": 403, "large": 413, "slow": 413, "unreadable": 415, "later": 503}
 
 
 class Pictures:
@@ -37,11 +37,11 @@ class Pictures:
         seconds: float = SECONDS,
     ) -> None:
         self.paths, self.root = paths or (), root
-        self.max_pixels, self.seconds = max_pixels, seconds
+        self.max_pixels = max_pixels
         # Pillow has a limit of its own, for all threads, and refuses what is twice as large.
         Image.MAX_IMAGE_PIXELS = max(Image.MAX_IMAGE_PIXELS or 0, max_pixels)
         self._thumbs = Thumbs(cache)
-        self._decoding = threading.Semaphore(THREADS)
+        self._decoders = Decoders(PROCESSES, max_pixels, seconds)
         self._sizes: dict[str, tuple[int, int] | None] = {}
         self._failed: dict[str, NotShown] = {}
 
@@ -96,15 +96,23 @@ class Pictures:
             self._thumbs.put(name, content)
         return content
 
+    def start(self) -> None:
+        """Start what decodes, so that the first picture does not wait for it."""
+        self._decoders.start()
+
+    def close(self) -> None:
+        """End what decodes."""
+        self._decoders.close()
+
     def _decoded(self, file: PictureFile, key: str, width: int) -> bytes:
-        with self._decoding:
-            try:
-                if key in self._failed:  # a file that takes 5 s to fail does so once
-                    raise self._failed[key]
-                return jpeg(file.read(width, self.max_pixels, self.seconds), QUALITY)
-            except NotShown as error:
+        try:
+            if key in self._failed:  # a file that takes 5 s to fail does so once
+                raise self._failed[key]
+            return self._decoders.jpeg(file, width, QUALITY)
+        except NotShown as error:
+            if error.reason != "later":
                 self._failed[key] = error
-                raise Refused(STATUS[error.reason], "picture", str(error)) from None
+            raise Refused(STATUS[error.reason], "picture", str(error)) from None
 
     def _file(self, row: int) -> PictureFile:
         if not 0 <= row < len(self.paths):

@@ -78,11 +78,11 @@ class Review:
         source = read(folder, AS_IN_FILES)
         if not (store_folder(folder) / "review.sqlite").exists():
             add_snapshot(source)
-        pictures = Pictures.of(source, AS_IN_FILES, store_folder(folder) / "thumbs")
+        self.pictures = Pictures.of(source, AS_IN_FILES, store_folder(folder) / "thumbs")
 
         def make() -> Desk:
             store = Store.open(store_folder(folder))
-            return Desk(source, store, Settings("photos", **settings), pictures)
+            return Desk(source, store, Settings("photos", **settings), self.pictures)
 
         self.desk: Desk = self.thread.run(make)
         self.gate = Gate(KEY, self.desk.store_id, hosts_of(8742))
@@ -102,6 +102,7 @@ class Review:
     def close(self) -> None:
         self.thread.run(self.desk.store.close)
         self.thread.close()
+        self.pictures.close()
 
 
 class Browser:

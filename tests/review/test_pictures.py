@@ -2,15 +2,15 @@
 
 import io
 import os
-import threading
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from balancemix.data import read
-from balancemix.data.pictures import PictureFile
 from balancemix.data.source import ReadOptions
+from balancemix.pictures import NotShown
+from balancemix.review.decoders import Decoders
 from balancemix.review.pictures import WIDTHS, Pictures
 from balancemix.review.refused import Refused
 from tests.conftest import tiny_arrays
@@ -24,6 +24,21 @@ def folder(tmp_path):
     Image.new("RGB", (3000, 1500), "red").save(path / "large.jpg")
     Image.new("RGB", (30, 60), "blue").save(path / "small.png")
     return path
+
+
+@pytest.fixture(autouse=True)
+def ended(monkeypatch):
+    """End what decodes after each test."""
+    made, begin = [], Pictures.__init__
+
+    def noted(self, *arguments, **options):
+        begin(self, *arguments, **options)
+        made.append(self)
+
+    monkeypatch.setattr(Pictures, "__init__", noted)
+    yield
+    for each in made:
+        each.close()
 
 
 @pytest.fixture
@@ -75,9 +90,10 @@ def test_each_refusal_has_its_status(pictures, folder):
     assert refusal(pictures, 3) == (403, f"out.jpg leads out of {folder}; it is not shown.")
     message = "text.jpg cannot be read (not a picture of a known kind)."
     assert refusal(pictures, 4) == (415, message)
-    pictures.max_pixels = 10
+    strict = Pictures(pictures.paths, folder, folder.parent / "thumbs", max_pixels=10)
     message = "small.png has 0.0018 megapixels, the limit is 1e-05 (`--max-pixels`)."
-    assert refusal(pictures, 1) == (413, message)
+    assert refusal(strict, 1) == (413, message)
+    assert strict.size(1) is None
 
 
 def test_a_limit_above_that_of_pillow(folder, monkeypatch):
@@ -86,16 +102,23 @@ def test_a_limit_above_that_of_pillow(folder, monkeypatch):
     assert size_of(pictures.jpeg(0, 256)) == (30, 60)
 
 
-def test_a_slow_file_is_tried_once(folder, monkeypatch):
-    pictures = Pictures([folder / "large.jpg"], folder, folder.parent / "thumbs", seconds=-1)
-    assert refusal(pictures, 0)[0] == 413
-    monkeypatch.setattr(PictureFile, "read", lambda *_: pytest.fail("it was read again"))
-    assert refusal(pictures, 0)[0] == 413
+@pytest.mark.parametrize(("reason", "times"), [("slow", 1), ("unreadable", 1), ("later", 2)])
+def test_what_cannot_be_decoded_is_tried_once(pictures, monkeypatch, reason, times):
+    asked = []
+
+    def fail(self, file, width, quality):
+        asked.append(file.name)
+        raise NotShown(reason, "large.jpg takes too long.")
+
+    monkeypatch.setattr(Decoders, "jpeg", fail)
+    first = refusal(pictures, 0)
+    assert refusal(pictures, 0, 512) == first
+    assert len(asked) == times  # a decoder that could not start is no fault of the picture
 
 
 def test_a_picture_is_decoded_once(pictures, folder, monkeypatch):
     content = pictures.jpeg(0, 256)
-    monkeypatch.setattr(PictureFile, "read", lambda *_: pytest.fail("it was read again"))
+    monkeypatch.setattr(Decoders, "jpeg", lambda *_: pytest.fail("it was read again"))
     assert pictures.jpeg(0, 256) == content
     again = Pictures(pictures.paths, folder, folder.parent / "thumbs")
     assert again.jpeg(0, 256) == content
@@ -114,33 +137,6 @@ def test_a_cache_that_cannot_be_written(folder):
     (folder.parent / "thumbs").write_text("a file")
     pictures = Pictures([folder / "small.png"], folder, folder.parent / "thumbs")
     assert size_of(pictures.jpeg(0, 256)) == (30, 60)
-
-
-def test_two_are_decoded_at_a_time(folder, monkeypatch):
-    pictures = Pictures([folder / "small.png"] * 6, folder, folder.parent / "thumbs")
-    lock, here, most = threading.Lock(), 0, 0
-    both = threading.Event()
-    decode = PictureFile.read
-
-    def watched(self, *arguments):
-        nonlocal here, most
-        with lock:
-            here, most = here + 1, max(most, here + 1)
-            if here == 2:
-                both.set()
-        both.wait(10)
-        image = decode(self, *arguments)
-        with lock:
-            here -= 1
-        return image
-
-    monkeypatch.setattr(PictureFile, "read", watched)
-    threads = [threading.Thread(target=pictures.jpeg, args=(row, 512)) for row in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert most == 2
 
 
 def test_a_data_set_without_pictures(tmp_path):

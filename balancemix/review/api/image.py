@@ -9,11 +9,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from balancemix.review.pictures import THREADS
 from balancemix.review.refused import Refused
 
 FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
-_POOL = ThreadPoolExecutor(THREADS, "pictures")
+# More threads than pictures are decoded at a time: kept ones need not wait for slow ones.
+_POOL = ThreadPoolExecutor(8, "pictures")
 
 
 async def get_image(request: Request) -> Response:

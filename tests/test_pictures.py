@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from balancemix.data.pictures import MAX_BYTES, NotShown, PictureFile, jpeg
+from balancemix.pictures import MAX_BYTES, NotShown, PictureFile, jpeg
 
 RED, BLUE = (200, 0, 0), (0, 0, 200)
 
@@ -187,6 +187,7 @@ def test_a_file_that_is_too_large(tmp_path):
         file.truncate(MAX_BYTES + 2**20)
     message = "a.jpg has 65 MB, the limit is 64."
     assert refusal(find(tmp_path / "a.jpg").read, 256) == ("large", message)
+    assert refusal(find(tmp_path / "a.jpg").size) == ("large", message)
 
 
 def test_a_file_that_takes_too_long(tmp_path):
@@ -194,6 +195,12 @@ def test_a_file_that_takes_too_long(tmp_path):
     reason, message = refusal(find(tmp_path / "a.jpg").read, 256, 10**6, -1.0)
     assert reason == "slow"
     assert message.startswith("a.jpg takes longer than")
+
+
+def test_a_header_that_takes_too_long(tmp_path, monkeypatch):
+    halves().save(tmp_path / "a.jpg")
+    monkeypatch.setattr("balancemix.pictures.HEADER_SECONDS", -1.0)
+    assert refusal(find(tmp_path / "a.jpg").size)[0] == "slow"
 
 
 def test_a_jpeg_holds_pixels_and_nothing_else(tmp_path):

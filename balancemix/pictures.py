@@ -11,15 +11,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, BinaryIO, cast
 
 from PIL import Image, UnidentifiedImageError
 
-from balancemix.data.images import has_unknown_range, to_rgb
 from balancemix.errors import InputError
 
 MAX_PIXELS = 100_000_000
 MAX_BYTES = 64 * 2**20
 SECONDS = 5.0  # to decode a file
+HEADER_SECONDS = 1.0  # to find its size; a file may have a million notes before its pixels
 # What is opened: pixels only. Pillow would pass an EPS to another program.
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "JPEG2000", "AVIF", "PPM")
 ORIENTATION = 0x0112  # a tag of EXIF, and how to undo each value of it
@@ -35,7 +36,9 @@ TURNS = {
 
 
 class NotShown(InputError):  # noqa: N818  # what it is, not how it is raised
-    """A picture that is not shown; `reason` is "gone", "outside", "large", "slow" or "unreadable".
+    """A picture that is not shown.
+
+    `reason` is "gone", "outside", "large", "slow", "unreadable" or "later".
 
     >>> NotShown("gone", "a.jpg is not there.").reason
     'gone'
@@ -73,18 +76,23 @@ class PictureFile:
 
     def size(self, max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
         """Read width and height, as a person sees them; no pixel is decoded."""
-        with self._opened(self.path, max_pixels) as image:
-            width, height = image.size
-            return (height, width) if _orientation(image) >= 5 else (width, height)
+        self._check_length()
+        with self._file() as file:
+            content = Timed(file, HEADER_SECONDS, self.name)
+            with self._opened(content, max_pixels) as image:
+                width, height = image.size
+                return (height, width) if _orientation(image) >= 5 else (width, height)
 
     def read(
         self, side: int, max_pixels: int = MAX_PIXELS, seconds: float = SECONDS
     ) -> Image.Image:
-        """Decode as RGB, at most `side` wide and high; what is transparent becomes white."""
-        if self.length > MAX_BYTES:
-            megabytes = f"{self.length / 2**20:.0f} MB, the limit is {MAX_BYTES / 2**20:.0f}"
-            raise NotShown("large", f"{self.name} has {megabytes}.")
-        content = Timed(self._content(), seconds, self.name)
+        """Decode as RGB, at most `side` wide and high; what is transparent becomes white.
+
+        `seconds` are counted where a decoder reads on; one that does not is not interrupted.
+        """
+        self._check_length()
+        with self._file() as file:
+            content = Timed(io.BytesIO(file.read(MAX_BYTES)), seconds, self.name)
         with self._opened(content, max_pixels) as image:
             if has_unknown_range(image):
                 raise NotShown("unreadable", f"{self.name} cannot be read (32-bit pixels).")
@@ -94,20 +102,26 @@ class PictureFile:
             picture.thumbnail((side, side), Image.Resampling.LANCZOS, reducing_gap=2.0)
             return picture if turn is None else picture.transpose(turn)
 
-    def _content(self) -> bytes:
+    def _check_length(self) -> None:
+        if self.length > MAX_BYTES:
+            megabytes = f"{self.length / 2**20:.0f} MB, the limit is {MAX_BYTES / 2**20:.0f}"
+            raise NotShown("large", f"{self.name} has {megabytes}.")
+
+    @contextmanager
+    def _file(self) -> Iterator[BinaryIO]:
         try:
             with self.path.open("rb") as file:
-                return file.read(MAX_BYTES)
+                yield file
         except OSError as error:
             why = f"{self.name} cannot be read ({error.strerror})."
             raise NotShown("unreadable", why) from None
 
     @contextmanager
-    def _opened(self, file: Path | io.BytesIO, max_pixels: int) -> Iterator[Image.Image]:
+    def _opened(self, file: Timed, max_pixels: int) -> Iterator[Image.Image]:
         Image.init()
         known = [name for name in FORMATS if name in Image.OPEN]
         try:
-            with Image.open(file, formats=known) as image:
+            with Image.open(cast(IO[bytes], file), formats=known) as image:
                 self._check(image.width * image.height, max_pixels)
                 yield image
         except NotShown:
@@ -116,6 +130,9 @@ class PictureFile:
             number = re.search(r"\d+", str(error))  # Pillow says how many, and opens nothing
             self._check(int(number[0]) if number else max_pixels + 1, max_pixels)
             raise NotShown("large", f"{self.name} is too large.") from None
+        except MemoryError:
+            why = f"{self.name} needs more memory than there is to read; it is not shown."
+            raise NotShown("large", why) from None
         except Exception as error:  # whatever the readers of Pillow raise
             raise NotShown("unreadable", f"{self.name} cannot be read ({_why(error)}).") from None
 
@@ -125,19 +142,28 @@ class PictureFile:
             raise NotShown("large", f"{self.name} has {facts} (`--max-pixels`).")
 
 
-class Timed(io.BytesIO):
-    """The bytes of a file, which can be read for some seconds: decoders ask for them in pieces."""
+class Timed:
+    """A file that can be read for some seconds: decoders ask for it in pieces."""
 
-    def __init__(self, content: bytes, seconds: float, name: str) -> None:
-        super().__init__(content)
-        self.end, self.limit, self.of = time.monotonic() + seconds, seconds, name
+    def __init__(self, file: BinaryIO, seconds: float, name: str) -> None:
+        self.file, self.name, self.limit = file, name, seconds
+        self.end = time.monotonic() + seconds
+        self.seek, self.tell = file.seek, file.tell
 
-    def read(self, size: int | None = -1, /) -> bytes:
+    def read(self, size: int = -1, /) -> bytes:
         """Read on, or raise NotShown when the time is up."""
         if time.monotonic() > self.end:
-            why = f"{self.of} takes longer than {self.limit:g} s to read; it is not shown."
-            raise NotShown("slow", why)
-        return super().read(size)
+            raise too_slow(self.name, self.limit)
+        return self.file.read(size)
+
+
+def too_slow(name: str, seconds: float) -> NotShown:
+    """Say that a picture takes too long.
+
+    >>> str(too_slow("a.jpg", 5.0))
+    'a.jpg takes longer than 5 s to read; it is not shown.'
+    """
+    return NotShown("slow", f"{name} takes longer than {seconds:g} s to read; it is not shown.")
 
 
 def flatten(image: Image.Image) -> Image.Image:
@@ -153,6 +179,26 @@ def flatten(image: Image.Image) -> Image.Image:
     white = Image.new("RGB", image.size, "white")
     white.paste(whole, mask=whole.getchannel("A"))
     return white
+
+
+def to_rgb(image: Image.Image) -> Image.Image:
+    """Convert to RGB; 16 bits are scaled to 8, where Pillow would clip them.
+
+    >>> to_rgb(Image.new("I;16", (1, 1), 257 * 7)).getpixel((0, 0))
+    (7, 7, 7)
+    """
+    if image.mode.startswith("I"):
+        import numpy as np  # only here: the decoder of the review page starts without it
+
+        pixels = np.rint(np.asarray(image) / 257).astype(np.uint8)
+        return Image.fromarray(pixels).convert("RGB")
+    return image.convert("RGB")
+
+
+def has_unknown_range(image: Image.Image) -> bool:
+    """Tell whether pixels are 32-bit numbers, of which nobody knows what white is."""
+    # Older versions of Pillow open a PNG of 16 bits as one of 32.
+    return image.mode == "F" or (image.mode == "I" and image.format != "PNG")
 
 
 def jpeg(image: Image.Image, quality: int) -> bytes:
