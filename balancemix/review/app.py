@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -17,17 +16,10 @@ from balancemix.review import api
 from balancemix.review.desk import Desk
 from balancemix.review.handling import DeskThread
 from balancemix.review.measuring import Measuring
+from balancemix.review.page import find_file, page_files
 from balancemix.review.refused import Refused
 from balancemix.review.security import Gate, Guard, refusal
 from balancemix.review.settling import Settling
-
-STATIC = Path(__file__).parent / "static"
-KINDS = {
-    ".html": "text/html; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".svg": "image/svg+xml",
-}
 
 
 def make_app(desk: Desk, thread: DeskThread, gate: Gate) -> Starlette:
@@ -42,6 +34,7 @@ def make_app(desk: Desk, thread: DeskThread, gate: Gate) -> Starlette:
         exception_handlers={Refused: _refuse, HTTPException: _refuse_address},
     )
     app.state.desk, app.state.thread, app.state.gate = desk, thread, gate
+    app.state.files = page_files()
     app.state.settling, app.state.measuring = Settling(desk), Measuring(desk)
     return app
 
@@ -56,20 +49,12 @@ def api_routes() -> list[Route]:
 
 async def get_page(request: Request) -> Response:
     """Send the page, which holds no data."""
-    return _file("index.html")
+    return find_file(request.app.state.files, "").answer(request)
 
 
 async def get_static(request: Request) -> Response:
     """Send one of the page's files, by a name that is known."""
-    return _file(request.path_params["name"])
-
-
-def _file(name: str) -> Response:
-    known = {path.name: path for path in STATIC.iterdir() if path.suffix in KINDS}
-    if name not in known:
-        raise Refused(404, "address", "There is nothing at this address.")
-    content, kind = known[name].read_bytes(), KINDS[known[name].suffix]
-    return Response(content, media_type=kind, headers={"cache-control": "no-cache"})
+    return find_file(request.app.state.files, request.path_params["name"]).answer(request)
 
 
 async def _refuse(request: Request, error: Exception) -> Response:

@@ -11,7 +11,7 @@ API = ["/api/state", "/api/queue", "/api/item?row=0", "/api/changes", "/image/0/
 
 def test_the_page_itself_needs_no_key_and_says_nothing(review):
     browser = review.browser(None)
-    for path in ("/", "/static/app.js", "/static/review.css"):
+    for path in ("/", "/static/review.js", "/static/review.css"):
         reply = browser.get(path)
         assert reply.status_code == 200
         assert "0.png" not in reply.text
@@ -119,7 +119,9 @@ def test_another_page_of_this_machine_may_not_read(review):
     )  # a link in a chat
 
 
-@pytest.mark.parametrize("path", ["/", "/api/state", "/image/0/256", "/nothing", "/static/app.js"])
+@pytest.mark.parametrize(
+    "path", ["/", "/api/state", "/image/0/256", "/nothing", "/static/review.js"]
+)
 def test_every_answer_has_the_headers(review, path):
     for browser in (review.browser("Ana"), review.browser(None)):
         headers = browser.get(path).headers
