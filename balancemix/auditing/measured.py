@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from balancemix.auditing.agreement import Agreement, agreement_in
 from balancemix.auditing.figures import Figures, Ints, Settled, measure_labels, measure_pictures
 from balancemix.auditing.judged import Judged
 from balancemix.auditing.sample import LABELS, PICTURES, Kind, place_of
@@ -44,6 +45,7 @@ class Measured:
     labels: Progress | None = None
     figures: Mapping[str, Figures] = field(default_factory=dict)
     why_not: str | None = None  # why answers cannot be used, if they cannot
+    agreement: Agreement | None = None  # of the people in the store, on all that two answered
 
     @property
     def calibration(self) -> dict[str, Calibration]:
@@ -89,7 +91,8 @@ class Measured:
             wrong = answered["label"].wrong()
             classes = figures["wrong"].classes if "wrong" in figures else {}
             figures["wrong"] = replace(wrong, classes=classes)
-        return cls(len(rows), split_of, **_named(progress), figures=figures)
+        alike = agreement_in(store.written_since())
+        return cls(len(rows), split_of, **_named(progress), figures=figures, agreement=alike)
 
     def as_json(self) -> dict[str, Any]:
         """Describe the figures by plain values."""
@@ -109,6 +112,7 @@ class Measured:
                 if each is not None
             },
             "figures": {name: each.as_json() for name, each in self.figures.items()},
+            "agreement": None if self.agreement is None else self.agreement.as_json(),
         }
 
 

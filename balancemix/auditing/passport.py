@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from balancemix.auditing.agreement import ENOUGH, Agreement
 from balancemix.auditing.figures import Ends
 from balancemix.auditing.measured import Measured, Progress
 from balancemix.auditing.wording import count_of, percent, sentences
@@ -63,6 +64,8 @@ def _lines(measured: Measured, data: str, version: str) -> Iterator[str]:
     ):
         if progress is not None and progress.used:
             yield _source(progress, what, flag.format(n=progress.used), data)
+    if measured.agreement is not None and measured.agreement.both:
+        yield _agreement(measured.agreement)
     yield ""
     yield f"Made by `balancemix audit {_plain(data)} --passport`, balancemix {version}."
 
@@ -76,6 +79,17 @@ def _source(progress: Progress, what: str, sample: str, data: str) -> str:
         f"- {progress.used:,} {what}: drawn by `balancemix audit {_plain(data)} --sample "
         f"{sample}{seed}`, answered by {people}, {when}."
     )
+
+
+def _agreement(found: Agreement) -> str:
+    who = f"two people ({', '.join(map(_plain, found.people))})"
+    text = f"- {found.both:,} labels, of samples and findings, were answered by {who}, neither "
+    text += f"seeing the other's answer: {found.same:,} alike"
+    if found.kappa is not None:
+        ends = f"{found.kappa.low:.2f} to {found.kappa.high:.2f}"
+        return f"{text}, Cohen's κ {found.kappa.value:.2f} ({ends})."
+    few = f"under {ENOUGH} labels" if found.both < ENOUGH else "both always gave one answer"
+    return f"{text} (no κ: {few})."
 
 
 def _count(ends: Ends) -> str:

@@ -16,6 +16,7 @@ from balancemix.data import ReadOptions, read
 from balancemix.data.decisions.answers import Decision
 from balancemix.data.decisions.store import Store
 from balancemix.errors import InputError
+from balancemix.estimates.agreement import kappa
 from tests.auditing.people import CLASSES, answer, settle, write_npz
 
 UNDECIDED = ReadOptions(verified=False)
@@ -250,6 +251,41 @@ def test_the_passport_states_who_when_how_and_intervals(known, store):
         assert f"{figures.total.low:,.0f} to {figures.total.high:,.0f}" in text
     table = [line for line in text.splitlines() if line.startswith("|")]
     assert {line.replace("\\|", "").count("|") for line in table} == {5}
+
+
+def twice(known, store, count):
+    """Let Ben answer labels of Ana's images too; he is wrong about every tenth."""
+    truth, measured = known[1], settled(known, store, 50)
+    labels = sorted((i, c) for i, c, state, named in store.states() if named)[:count]
+    is_there = [truth[int(image[:4]), CLASSES.index(name)] == 1 for image, name in labels]
+    says = [there ^ (i % 10 == 0) for i, there in enumerate(is_there)]
+    words = {True: "present", False: "absent"}
+    store.record(
+        Decision(image, name, words[bool(said)], "B|en", "focus")
+        for (image, name), said in zip(labels, says, strict=True)
+    )
+    return Measured.of(known[3], store), kappa(is_there, says), measured
+
+
+def test_the_passport_says_how_far_two_people_agree(known, store):
+    measured, expected, before = twice(known, store, 60)
+    assert "κ" not in passport(before, "photos/", "1.0")
+    ends = f"{expected.value:.2f} ({expected.low:.2f} to {expected.high:.2f})"
+    text = passport(measured, "photos/", "1.0")
+    assert (
+        "- 60 labels, of samples and findings, were answered by two people (Ana, B\\|en), neither "
+        f"seeing the other's answer: 54 alike, Cohen's κ {ends}.\n"
+    ) in text
+    facts = measured.as_json()["agreement"]
+    assert (facts["labels"], facts["same"], facts["people"]) == (60, 54, ["Ana", "B|en"])
+    assert facts["kappa"]["value"] == pytest.approx(expected.value)
+
+
+def test_of_few_labels_of_two_people_there_is_no_kappa(known, store):
+    measured = twice(known, store, 20)[0]
+    assert "20 labels, of samples" in passport(measured, "photos/", "1.0")
+    assert "18 alike (no κ: under 50 labels)." in passport(measured, "photos/", "1.0")
+    assert measured.as_json()["agreement"]["kappa"] is None
 
 
 def test_there_is_no_passport_before_anything_is_measured(known, store):

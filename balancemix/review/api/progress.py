@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from balancemix.review.agreement import agreement
+from balancemix.auditing.agreement import agreement
 from balancemix.review.answered import Answer, answers_of
 from balancemix.review.desk import Desk
 from balancemix.review.handling import answer

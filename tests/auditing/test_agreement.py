@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from balancemix.auditing.agreement import agreement, agreement_in
+from balancemix.data.decisions.entries import Written
 from balancemix.estimates.agreement import kappa
-from balancemix.review.agreement import agreement
 from tests.review import listed
 
 
@@ -40,3 +41,14 @@ def test_from_fifty_labels_on_there_is_a_kappa():
     assert found.both == 60
     assert found.same == (first == second).sum()
     assert found.kappa == kappa(first, second)
+
+
+def test_in_a_store_what_is_undone_does_not_count():
+    def row(number, who, class_, verdict, undoes=None, mode="focus"):
+        return Written(number, f"c{number}{class_}", who, "a.png", class_, verdict, undoes, mode)
+
+    rows = [row(1, "Ana", "cat", "present"), row(1, "Ana", None, "settled"),
+            row(2, "Ben", "cat", "absent"), row(3, "Ana", "dog", "present"),
+            row(4, "Ben", "dog", "present"), row(2, "Ana", None, "undone", undoes=1)]  # fmt: skip
+    assert agreement_in(rows)[:2] == (2, 1)  # the whole picture has numbers of its own
+    assert agreement_in([*rows, row(5, "Ben", "cat", "undone", undoes=2)])[:2] == (1, 1)
