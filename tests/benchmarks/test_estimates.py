@@ -74,13 +74,30 @@ def test_what_is_applied_unseen_is_right_as_often_as_it_says(load):
             assert right >= above * applied, record
 
 
+def is_drawn_again(script, record) -> bool:
+    """Tell whether the slow test draws a cell: the others take half an hour."""
+    if record["set"] not in ("captions", "birds", "mislabel 20 %"):
+        return False  # mislabel 40 %, flip 10 % and single positive, simulated as well
+    if record["what"] == "missing rate":
+        return record["sample"] == script.SAMPLES[0]  # of more pictures it takes a minute a set
+    return not record["what"].startswith("ppi")  # needs ppi-python
+
+
 @pytest.mark.slow
 @pytest.mark.shared
-def test_the_cells_can_be_measured_again(load):
-    """All 2,000 draws of every cell, and half an hour: the numbers are those of the document."""
+def test_cells_can_be_measured_again(load):
+    """All draws of the real-noise sets and a simulated one: the numbers are the document's.
+
+    Left out is what `is_drawn_again` names; benchmarks/estimates.py measures all cells, once
+    benchmarks/estimates.jsonl is taken away.
+    """
     script = load("estimates")
-    for record in stored("estimates"):
-        if not record["what"].startswith("ppi"):
-            again = script.measure(*(record[key] for key in script.KEY))
-            assert again["covers"] == pytest.approx(record["covers"], abs=0.01)
-            assert again["half"] == pytest.approx(record["half"], rel=0.05)
+    cells = [record for record in stored("estimates") if is_drawn_again(script, record)]
+    assert len(cells) == 3 * 8
+    for record in cells:
+        again = script.measure(*(record[key] for key in script.KEY))
+        assert again["covers"] == pytest.approx(record["covers"], abs=0.01)
+        assert again["half"] == pytest.approx(record["half"], rel=0.05)
+        assert again["bias"] == pytest.approx(
+            record["bias"], abs=0.01
+        )  # ratio to the truth, less 1
