@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Page, Response, expect
 
-from tests.browser.conftest import PHONE, enter
+from tests.browser.conftest import DESKTOP, PHONE, enter
 from tests.browser.drawn import CLASSES, Drawn, draw_set
 from tests.browser.serving import Served, wait_until
 
@@ -157,6 +157,53 @@ def test_outside_a_sample_only_what_was_in_view_is_verified(tmp_path, serve, new
     page.keyboard.press("Enter")
     row = wait_settled(page, review, 2)[1]
     assert len(row["shown"].split(",")) > seen
+
+
+@pytest.fixture
+def many_classes(tmp_path) -> Drawn:
+    """Draw data with eighty classes, of which six are ever there."""
+    drawn = draw_set(tmp_path / "photos", 8)
+    classes = [*CLASSES, *(f"{word} {i:02}" for i in range(37) for word in ("cup", "laptop"))]
+    drawn.path.joinpath("classes.txt").write_text("\n".join(classes) + "\n")
+    drawn.add_snapshot()
+    return drawn
+
+
+def test_on_a_phone_a_sample_is_done_only_once_every_class_was_in_view(
+    many_classes, serve, new_context
+):
+    review = serve(many_classes)
+    page = enter(new_context(size=PHONE, has_touch=True), review, "Ana", SAMPLE)
+    image, go, seen = shown(page), page.locator("button.go"), []
+    for way in ("Enter", "Space", "PageDown", *["Enter"] * 7):
+        words = go.inner_text()
+        if "not seen" not in words:
+            break
+        seen.append(int(words.split()[3]))
+        page.keyboard.press(way)
+        expect(go).not_to_contain_text(words.strip())
+    assert len(seen) >= 3  # each way once
+    assert seen == sorted(seen, reverse=True)
+    assert review.query(SETTLED) == []
+    expect(go).to_contain_text("Done, next picture")
+    page.keyboard.press("Space")
+    assert review.query(SETTLED) == []
+    page.keyboard.press("Enter")
+    row = wait_settled(page, review, 1)[0]
+    assert (row["image"], len(row["shown"].split(","))) == (image, 80)
+    shown(page)
+    expect(go).to_contain_text("not seen")  # of the next picture
+    page.keyboard.press("ArrowLeft")
+    assert shown(page) == image
+    expect(go).to_contain_text("Done, next picture")  # all were seen beside this one
+
+
+@pytest.mark.point(20)
+def test_on_a_desktop_eighty_classes_are_seen_at_once(many_classes, serve, new_context):
+    page = enter(new_context(size=DESKTOP), serve(many_classes), "Ana", SAMPLE)
+    shown(page)
+    expect(page.locator("button.go")).to_contain_text("Done, next picture")
+    expect(page.locator(".side .chip")).to_have_count(80)
 
 
 @pytest.mark.point(20)

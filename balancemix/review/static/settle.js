@@ -3,19 +3,22 @@ import {button, count, fill, h, say, uuid} from "./dom.js";
 import {Stage, prefetch} from "./stage.js";
 import {atWork, stored} from "./tile.js";
 
-const PAGE = 24, AHEAD = 3, STEP = 50; // classes of the palette, pictures, of a sample
+const PAGE = 24, AHEAD = 3, STEP = 50; // classes of the palette outside a sample, pictures, of a sample
 const CLICK = matchMedia("(pointer: coarse)").matches ? "Tap" : "Click";
 const said = {doubted: "not there", added: "there", unsure: "unsure"};
 let app, main, order, sample, stage; // what is settled
 let item, marks, shown, start, began, ahead, past, aside, visit, others, anyway; // how far it is
+let ready = false; // whether the picture can be seen
 let turning = 0; // number of the turn, so that what comes late is dropped
 const place = h("p", {class: "small"}), left = h("span", {class: "small left"}), pager = h("div", {class: "row pager"});
 const labelled = h("div", {class: "chips"}), palette = h("div", {class: "chips"});
 const search = h("input", {type: "search", "aria-label": "Find a class", "aria-keyshortcuts": "/", oninput: draw, onkeydown: typed});
 const done = button("Done, next picture", () => settle(), "Enter", {class: "go ink"});
-// Only what was in view counts as shown.
+// Only what was in view beside its picture counts as shown.
 const watch = new IntersectionObserver((entries) => {
+  if (!ready) return;
   for (const {target, isIntersecting} of entries) if (isIntersecting) shown.add(Number(target.dataset.id));
+  gate();
 }, {threshold: 0.9});
 
 export const screen = {
@@ -23,7 +26,7 @@ export const screen = {
   show(main_, app_, query) {
     [app, main, order, sample, item] = [app_, main_, query.order, app_.state.sample, null];
     [ahead, past, aside, visit, anyway] = [[], [], [], {}, 0];
-    done.disabled = true; // until a picture is decoded
+    wait(); // until a picture is decoded
     if (!order && sample && sample.answered < sample.drawn) order = "sample";
     if (order) begin();
     else choose();
@@ -32,6 +35,7 @@ export const screen = {
     turning++;
     watch.disconnect();
     item = visit = null;
+    wait();
   },
   reopened() {
     if (!visit || !order) return;
@@ -44,6 +48,8 @@ export const screen = {
 
 const keys = {
   Enter: () => settle(),
+  " ": more,
+  PageDown: more,
   "/": () => search.focus(),
   ArrowLeft() {
     if (!past.length) return;
@@ -85,9 +91,9 @@ const undo = () => button("Undo", () => app.undo(), "Z", {class: "undo"});
 function layOut() {
   stage = new Stage(h("div"));
   const ask = (words, mark, rest) => h("p", {class: "small"}, `${words}. ${CLICK} what `, h("b", {}, mark), rest);
-  fill(main, h("section", {class: "split"}, stage.frame.parentNode, h("div", {class: "side"}, place,
+  fill(main, h("section", {class: `split ${app.classes.size > PAGE ? "many" : ""}`}, stage.frame.parentNode, h("div", {class: "side"}, place,
     h("h1", {}, "What is in this picture?"), ask("Labelled", "is not", " there."), labelled,
-    ask("Not labelled", "is", " there, or type a class."), palette, pager, search)));
+    h("div", {class: "row find"}, ask("Not labelled", "is", " there, or type a class."), search), palette, pager)));
   stage.tools.append(h("span", {class: "phone"}, undo()));
   fill(app.foot, undo(), h("span", {class: "note"}), left, done);
   search.placeholder = `Find one of ${count(app.classes.size)} classes`;
@@ -97,6 +103,7 @@ function layOut() {
 async function next() {
   const now = ++turning;
   item = null;
+  wait();
   if (!ahead.length) {
     const more = await ask();
     if (now !== turning) return;
@@ -123,7 +130,7 @@ async function ask() {
 
 async function show(what) {
   ({item, marks} = what);
-  [shown, start, began] = [new Set(item.labels), 0, performance.now()];
+  [shown, start, began] = [what.shown ?? new Set(item.labels), 0, performance.now()];
   const now = item;
   const which = isSample() ? `Random sample · picture ${sample.answered + 1} of ${sample.drawn}` : item.image.name;
   place.textContent = `${which} · the audit’s opinion is hidden`;
@@ -132,26 +139,61 @@ async function show(what) {
   // Every class in a sample, by the alphabet; else the likeliest first, by the alphabet on each page.
   item.others = item.palette ?? [...app.classes.keys()].filter((id) => !item.labels.includes(id)).sort(byName);
   search.value = "";
-  done.disabled = true;
+  wait();
   draw();
+  place.parentNode.scrollTop = 0;
   try {
     await stage.show(item.image);
-    if (item === now) done.disabled = false;
+    if (item !== now) return;
+    ready = true;
+    draw(); // so that what is in view is noticed again
+    if (!palette.children.length) gate();
   } catch (error) {
     if (item === now) unreadable(error.message);
   }
 }
 
+/** Let nothing be answered until there is a picture to see. */
+function wait() {
+  ready = false;
+  done.disabled = true;
+}
+
+/** In a sample a picture is done once every class was in view beside it; until then the button shows more. */
+function gate() {
+  const rest = unseen().length;
+  done.disabled = false;
+  done.firstChild.textContent = rest ? `Show more · ${count(rest, "class", "classes")} not seen` : "Done, next picture";
+}
+
+const unseen = () => (isSample() ? item.others.filter((id) => !shown.has(id)) : []);
+
+/** Bring classes into view that have not been there; outside of a sample, the next page of them. */
+function more() {
+  if (!item) return;
+  if (search.value) {
+    search.value = "";
+    draw();
+  }
+  const next = [...palette.children].find((node) => !shown.has(Number(node.dataset.id)));
+  if (next) next.scrollIntoView();
+  else if (!pager.hidden && start + PAGE < item.others.length) turn(PAGE);
+}
+
+function turn(by) {
+  start += by;
+  draw();
+}
+
 function draw() {
-  const text = search.value.trim().toLowerCase(), {others} = item;
-  const found = text ? others.filter((id) => nameOf(id).toLowerCase().includes(text)).slice(0, PAGE) : others.slice(start, start + PAGE);
+  const text = search.value.trim().toLowerCase(), {others} = item, page = isSample() ? others.length : PAGE;
+  const found = text ? others.filter((id) => nameOf(id).toLowerCase().includes(text)).slice(0, page) : others.slice(start, start + page);
   const marked = others.filter((id) => marks.has(id) && !found.includes(id));
   watch.disconnect();
   fill(labelled, [...item.labels].sort(byName).map((id) => chip(id, "doubted", "−")));
   fill(palette, [...marked, ...found.sort(byName)].map((id) => chip(id, "added", "+")));
   for (const node of palette.children) watch.observe(node);
-  const turn = (by) => { start += by; draw(); };
-  pager.hidden = text || others.length <= PAGE;
+  pager.hidden = text || others.length <= page;
   fill(pager, h("span", {class: "small"}, `${start + 1} – ${Math.min(start + PAGE, others.length)} of ${count(others.length)} classes`),
     button("‹", () => turn(-PAGE), null, {disabled: !start, "aria-label": "Earlier classes"}),
     button("›", () => turn(PAGE), null, {disabled: start + PAGE >= others.length, "aria-label": "More classes"}));
@@ -188,10 +230,11 @@ function typed(event) {
 
 /** Save the picture: what is there, what is not, and what was shown. */
 function settle(unread = false) {
-  if (!item || (done.disabled && !unread) || app.blocked()) return;
-  const {image, labels} = item, mine = {item, marks}, all = [...app.classes.keys()], ms = Math.round(performance.now() - began);
+  if (!item || !(ready || unread) || app.blocked()) return;
+  if (!unread && unseen().length) return more();
+  const {image, labels} = item, mine = {item, marks, shown}, all = [...app.classes.keys()], ms = Math.round(performance.now() - began);
   const of = (mark) => all.filter((id) => marks.get(id) === mark).map(nameOf);
-  const seen = isSample() ? all : [...new Set([...shown, ...marks.keys()])];
+  const seen = [...new Set([...shown, ...marks.keys()])];
   const kept = labels.filter((id) => !marks.has(id)).map(nameOf);
   const answer = unread ? {there: [], not_there: [], unsure: all.map(nameOf)}
     : {there: [...kept, ...of("added")], not_there: of("doubted"), unsure: of("unsure")};
