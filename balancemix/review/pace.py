@@ -9,7 +9,7 @@ from balancemix.review.answered import Answer, answers_of
 from balancemix.review.log import Log
 from balancemix.review.order import USUAL, Pace
 
-LAST = 50  # answers that say how fast somebody is now
+LAST = 200  # answers in Focus that say how fast people are: some hurried ones hardly count
 RECENT = 400  # entries of the log that say how fast people are
 FEWEST = 10  # of either kind, below which the usual pace is assumed
 
@@ -19,7 +19,7 @@ def pace_of(answers: Sequence[Answer]) -> Pace:
 
     The first question about a picture includes looking at it.
     """
-    last = [each for each in answers if each.mode == "focus"][-200:]
+    last = [each for each in answers if each.mode == "focus"][-LAST:]
     first = [each.seconds for each in last if each.is_first]
     other = [each.seconds for each in last if not each.is_first]
     question = median(other) if len(other) >= FEWEST else USUAL.question
@@ -41,6 +41,6 @@ def fixes_a_minute(answers: Sequence[Answer]) -> float | None:
 
 
 def seconds_each(answers: Sequence[Answer], pace: Pace) -> float:
-    """Say how long an answer takes: the median of the last 50; before ten, as the pace has it."""
-    last = [each.seconds for each in answers[-LAST:] if each.seconds > 0]
+    """Say how long an answer in Focus takes: their median; before ten, as the pace has it."""
+    last = [each.seconds for each in answers if each.mode == "focus" and each.seconds > 0][-LAST:]
     return median(last) if len(last) >= FEWEST else pace.picture + pace.question

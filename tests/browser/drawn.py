@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from balancemix.auditing.snapshot import fingerprint_of
+from balancemix.auditing.snapshot import Judge, fingerprint_of
 from balancemix.data import read
 from balancemix.data.decisions import store_folder
 from balancemix.data.decisions.snapshots import Suspicion
@@ -129,15 +129,15 @@ class Drawn:
             writer.writeheader()
             writer.writerows(rows)
 
-    def add_snapshot(self) -> None:
-        """Save the findings as an audit does."""
+    def add_snapshot(self, not_judged: Sequence[str] = ()) -> None:
+        """Save the findings as an audit does; of some classes it had too few labels to judge."""
         wrong = sum(f.probability for f in self.findings if f.problem == "wrong")
         missing = sum(f.probability for f in self.findings if f.problem == "missing")
         with Store.open(self.store, create=True) as store:
             store.add_snapshot(
                 source=str(self.path), fingerprint=fingerprint_of(read(str(self.path))),
-                judge="drawn", seed=0, expected=(wrong, missing), findings=self.findings,
-                names=list(self.truth),
+                judge=Judge((), tuple(not_judged)).write(), seed=0,
+                expected=(wrong, missing), findings=self.findings, names=list(self.truth),
             )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.asking import asked
+from tests.browser.asking import answer_truly, asked
 from tests.browser.conftest import PHONE, enter
 from tests.browser.serving import Served, wait_decisions, wait_until
 
@@ -281,3 +281,26 @@ def test_a_phone_shows_all_without_sideways_scroll(review, reviewer, where, size
             box = button.bounding_box()
             assert box["y"] + box["height"] <= size[1]
             assert box["height"] >= 72
+
+
+def test_a_class_that_is_too_rare_to_judge_can_be_looked_through(photos, serve, new_context):
+    photos.findings = [f for f in photos.findings if f.class_ != "cross"]
+    photos.add_snapshot(not_judged=["cross"])
+    labelled = [image for image, names in photos.given.items() if "cross" in names]
+    review = serve(photos)
+    page = enter(new_context(), review, "Ana", f"#focus?class={photos.number('cross')}")
+    count = len(labelled)
+    expect(page.locator("main")).to_contain_text(
+        f"“cross” has {count} labels, too few to judge. The audit says nothing about it"
+    )
+    page.get_by_role("button", name=f"Look at all {count}").click()
+    asked(page)
+    expect(page.locator(".ask")).to_contain_text("Labelled.")
+    expect(page.locator(".chip[aria-current=true]")).to_have_class("chip ")
+    page.keyboard.press("a")  # nothing is suggested
+    answers = answer_truly(page, review, photos, count)
+    assert sorted(answers) == [(image, "cross") for image in sorted(labelled)]
+    assert {row["p"] for row in review.decisions()} == {None}
+    expect(page.locator("h1")).to_have_text("Every label of “cross” is answered.")
+    page.keyboard.press("z")  # from the end too
+    assert asked(page)[1] == "cross"

@@ -217,7 +217,7 @@ def test_a_review_by_the_keyboard_alone(photos, serve, new_context):
     page.keyboard.press("Enter")
     assert wait_decisions(page, review, 2)[-1]["verdict"] == "absent"
     page.keyboard.press("p")
-    expect(page.locator(".advice")).to_contain_text("2 of 50 answers.")
+    expect(page.locator(".card").first).to_contain_text("2 of 50 answers.")
     tab_to(page, "Go on")
     page.keyboard.press("Enter")
     asked(page)

@@ -161,3 +161,32 @@ def test_examples_show_what_was_verified(review, reviewer):
     ana.keyboard.press("e")
     expect(ana.locator("dialog .examples img")).to_have_count(1)
     assert ana.locator("dialog .examples img").get_attribute("alt") == image
+
+
+def test_what_others_answer_meanwhile_is_no_longer_asked_in_an_open_sweep(photos, review, reviewer):
+    ana = reviewer("Ana", f"#sweep?class={photos.number('star')}&kind=missing")
+    expect(ana.locator("button.go")).to_contain_text("Add “star” to 32")
+    tiles = ana.get_by_role("option")
+    names = [tile.get_attribute("aria-label").partition(":")[0] for tile in tiles.all()]
+    rest = {f.image for f in photos.findings if f.class_ == "star" and f.problem == "missing"}
+    later = sorted(rest - set(names))
+    tiles.nth(3).hover()
+    ben = reviewer("Ben", "#start")
+    expect(ben.locator("h1")).to_contain_text("What do you want?")
+    for image, verdict in ((names[3], "present"), (names[7], "present"), (names[9], "unsure")):
+        post(ben, image, "star", verdict)
+    post(ben, later[0], "star", "absent")
+    expect(tiles.nth(7).locator(".badge")).to_have_text("✓ Ben")
+    expect(tiles.nth(9).locator(".badge")).to_have_text("+")  # Ben does not know
+    expect(tiles.nth(3).locator(".badge")).to_have_text("+")  # not under the pointer
+    expect(ana.locator("button.go")).to_contain_text("Add “star” to 31")
+    tiles.nth(0).hover()
+    expect(tiles.nth(3).locator(".badge")).to_have_text("✓ Ben")
+    expect(ana.locator("button.go")).to_contain_text("Add “star” to 30")
+    ana.keyboard.press("Enter")
+    rows = wait_decisions(ana, review, 34)
+    mine = {row["image"] for row in rows if row["reviewer"] == "Ana"}
+    assert mine == set(names) - {names[3], names[7]}
+    expect(tiles).to_have_count(len(later) - 1)
+    assert later[0] not in [tile.get_attribute("aria-label")[:8] for tile in tiles.all()]
+    assert {state for _, _, state, _, _ in review.states()} == {"decided"}

@@ -5,7 +5,7 @@ import pytest
 from balancemix.data.decisions.states import LabelState
 from balancemix.review.answered import active_seconds, answers_of
 from balancemix.review.order import Pace
-from balancemix.review.pace import fixes_a_minute, pace_of
+from balancemix.review.pace import fixes_a_minute, pace_of, seconds_each
 from tests.review import listed
 
 
@@ -66,3 +66,12 @@ def test_the_pace_is_the_usual_one_until_ten_answers_and_then_the_median():
     assert pace_of(answers) == pytest.approx(Pace(4.0, 3.0))
     assert fixes_a_minute(answers[-20:]) == pytest.approx(60 * 20 / 100)
     assert fixes_a_minute([]) is None
+
+
+def test_neither_hurried_answers_nor_a_sweep_change_the_time_of_an_answer():
+    findings = listed.listed(300)
+    calm = [listed.said(findings, i, True, seconds=5.0) for i in range(100)]
+    hurried = [listed.said(findings, i, True, seconds=0.4) for i in range(100, 150)]
+    swept = [listed.said(findings, i, True, seconds=0.5, mode="sweep") for i in range(150, 300)]
+    assert seconds_each([*calm, *hurried, *swept], Pace()) == 5.0
+    assert seconds_each(calm[:9], Pace()) == Pace().picture + Pace().question

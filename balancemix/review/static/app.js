@@ -114,6 +114,7 @@ function route() {
   const query = Object.fromEntries(new URLSearchParams(text));
   if (!app.classes.has(Number(query.class || NaN))) delete query.class;
   if (!kinds[query.kind]) delete query.kind;
+  if (!query.class) delete query.labelled; // all pictures with that label
   const next = app.state.me ? screens[name] ?? start : start;
   shown?.hide?.();
   shown = next;

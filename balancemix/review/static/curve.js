@@ -1,6 +1,6 @@
 /** A curve of labels fixed by answers given, with what is to come. */
 const SVG = "http://www.w3.org/2000/svg";
-const W = 480, H = 250, LEFT = 46, RIGHT = 14, TOP = 30, FOOT = 34;
+const W = 480, H = 220, LEFT = 46, RIGHT = 14, TOP = 30, FOOT = 34;
 
 function s(tag, attributes, text) {
   const node = document.createElementNS(SVG, tag);

@@ -21,8 +21,8 @@ export const screen = {
 class Focus {
   constructor(main, app, query) {
     Object.assign(this, {main, app, query, items: [], at: -1, live: true, aside: new Set(), finished: 0});
-    const place = h("div");
-    this.stage = new Stage(place);
+    this.place = h("div");
+    this.stage = new Stage(this.place);
     this.ask = h("section", {class: "ask", "aria-label": "Question"});
     this.bar = h("div", {class: "answers", role: "group", "aria-label": "Answer",
       onkeydown: still, onkeyup: still, onmousedown: (event) => event.preventDefault()});
@@ -32,17 +32,24 @@ class Focus {
     this.left = h("span", {class: "small left"});
     const undo = () => button("Undo", () => app.undo(), "Z");
     this.stage.tools.append(h("span", {class: "phone"}, undo()));
-    fill(main, place, this.ask, this.labels, this.bar);
+    this.layOut();
     fill(app.foot, button("← Back", () => this.step(-1), null, {"aria-keyshortcuts": "ArrowLeft"}), undo(),
       this.strip, h("span", {class: "note"}), this.left, button("Keys", showKeys, "?"));
     this.keys = {
       y: () => this.answer("present"), n: () => this.answer("absent"), u: () => this.answer("unsure"),
-      a: () => this.answer(this.finding?.suggested ? "present" : "absent"),
-      x: () => this.answer(this.finding?.suggested ? "absent" : "present"),
+      a: () => this.judge(1), x: () => this.judge(0),
       ArrowLeft: () => this.step(-1), ArrowRight: () => this.step(1),
     };
     for (let n = 1; n <= 9; n++) this.keys[n] = () => this.choose(n - 1);
     this.next();
+  }
+
+  layOut() { fill(this.main, this.place, this.ask, this.labels, this.bar); }
+
+  /** Accept or reject what the audit suggests, if it does. */
+  judge(right) {
+    const {suggested} = this.finding ?? {};
+    if (suggested != null) this.answer(suggested === right ? "present" : "absent");
   }
 
   get item() { return this.items[this.at]; }
@@ -82,7 +89,7 @@ class Focus {
   async fetchMore() {
     const held = [...this.items.map((item) => item.image.row), ...this.aside], {finished} = this;
     const exact = !this.todo || !this.app.outbox.waiting; // else the server does not know all answers yet
-    const todo = await this.app.get(`/api/queue?${new URLSearchParams({...this.query, n: AHEAD + 1, holding: held.join()})}`);
+    const todo = await this.app.get(`/api/${this.query.labelled ? "labelled" : "queue"}?${new URLSearchParams({...this.query, n: AHEAD + 1, holding: held.join()})}`);
     if (exact) {
       this.todo = todo;
       this.finished -= finished;
@@ -218,6 +225,7 @@ class Focus {
   draw() {
     if (!this.live) return;
     const {app, item, finding, pick} = this;
+    if (!this.ask.isConnected) this.layOut(); // after the end was shown
     drawQuestion(this.ask, app, finding, pick, item.findings.length);
     this.ask.append(this.note);
     drawAnswers(this.bar, app, finding, (verdict, event) => this.answer(verdict, event));

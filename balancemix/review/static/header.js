@@ -43,17 +43,18 @@ export function showBanner(app) {
     }
     saved.className = n ? "waits" : "";
   }
-  let text = state?.changed ?? "";
+  let text = state?.changed ?? "", parts; // of which the second is left out on a phone
   if (problem?.status === 0) {
-    text = "The server does not answer. ";
-    if (n) text += `${count(n, "answer")} ${n === 1 ? "waits" : "wait"} in this browser and will be sent when it is back. `;
-    if (outbox?.full) text += "Nothing more can be answered until the server is back. Closing this page loses nothing. ";
-    if (state) text += `Start it again with: ${state.commands.review}`;
+    const wait = n ? `${count(n, "answer")} ${n === 1 ? "waits" : "wait"}` : "", full = outbox?.full;
+    parts = [`The server does not answer. ${wait}`, n ? " in this browser and will be sent when it is back" : "",
+      `${n ? ". " : ""}${full ? "Nothing more can be answered until the server is back. Closing this page loses nothing. " : ""}`,
+      state ? `Start it again with: ${state.commands.review}` : ""];
+    text = parts.join("");
   } else if (problem?.status === 507) {
     text = "The disk is full: this answer is not saved. It waits in this browser.";
   } else if (problem && state) text = problem.message;
   const banner = document.getElementById("banner");
-  if (banner.textContent !== text) banner.textContent = text;
+  if (banner.textContent !== text) fill(banner, ...(parts ?? [text]).map((part, i) => h("span", {class: i === 1 && "rest"}, part)));
   banner.hidden = !text;
 }
 

@@ -1,5 +1,6 @@
 /** Progress: what is fixed, what is left, and whether it is worth going on. */
 import {curve} from "./curve.js";
+import {errorsInAll, sampled, toSample} from "./done.js";
 import {button, count, fill, h} from "./dom.js";
 
 const ENOUGH = 50, PROBES = 20, CLASSES = 8;
@@ -24,7 +25,6 @@ const round = (n) => count(Math.round(n));
 const range = ({low, high}) => `${round(low)} – ${round(high)}`;
 const share = (n) => `${Math.round(100 * n)}`;
 const about = (n, noun) => `about ${count(Math.max(1, Math.round(n)), noun)}`;
-const measure = (app, words, style) => button(words, () => app.go("settle", {order: "sample"}), null, style);
 
 function left(app, now) {
   const {left: found, probes, open, answered, expected, fixed} = now;
@@ -32,8 +32,9 @@ function left(app, now) {
     small(`95 % interval, measured by ${count(probes)} questions drawn at random. `,
       `The audit expected ${round(expected)} among all its findings (modelled); ${count(fixed, "label")} ${fixed === 1 ? "is" : "are"} fixed.`)]
     : [big(count(open), `of ${count(now.findings)}`),
-      small(answered < ENOUGH ? "" : `${probes} of ${PROBES} random questions answered. After ${PROBES} this page says how many errors are left.`)];
-  return card(found ? "Estimated wrong or missing labels among the findings not yet seen" : "Findings not yet seen", "wide", ...number, advice(app, now));
+      h("p", {}, answered < ENOUGH ? `${answered} of ${ENOUGH} answers. After ${ENOUGH} this page says how good the findings are and what is left.`
+        : `${probes} of ${PROBES} random questions answered. After ${PROBES} this page says how many errors are left.`)];
+  return card(found ? "Estimated wrong or missing labels among the findings not yet seen" : "Findings not yet seen", "wide first", ...number, advice(app, now));
 }
 
 function advice(app, {advice: {kind, fixes, minutes, more, stop}, answered, left: found, open, findings}) {
@@ -42,17 +43,16 @@ function advice(app, {advice: {kind, fixes, minutes, more, stop}, answered, left
     h("p", {}, strong && h("strong", {}, `${strong} `), text, then && h("span", {class: "small"}, ` ${then}`)), ...buttons);
   const next = `The next ${count(Math.min(50, open), "answer")}`;
   if (kind === "over") {
-    const {expected, labels} = app.state;
-    return findings ? box("Every finding is decided.", "What lies below the list is unknown until measured.", null, measure(app, "Measure what is left", {class: "main"}))
-      : box("The audit found nothing to ask about.", `About ${count(Math.round(expected.wrong + expected.missing), "error")} are modelled among ${count(labels)} labels; there may be many times more.`,
-        null, measure(app, "Settle 50 random pictures", {class: "main"}));
+    const below = app.state.measured || sampled(app) ? errorsInAll(app) : "What lies below the list is unknown until measured.";
+    return findings ? box("Every finding is decided.", below, null, toSample(app, "Measure what is left", {class: "main"}))
+      : box("The audit found nothing to ask about.", errorsInAll(app), null, toSample(app, "Settle 50 random pictures", {class: "main"}));
   }
   if (kind === "early") {
-    return box(null, `${answered} of ${ENOUGH} answers. After ${ENOUGH} this page says how good the findings are and what is left.`, null, go("Go on"));
+    return box(null, "The surest findings come first. One question in ten is drawn at random: these measure what is left.", null, go("Go on"));
   }
   if (kind === "stop") {
     return box("Time to stop.", `${next} would fix ${about(fixes, "label")}. ${found ? `${range(found)} errors may be left among the findings.` : ""}`,
-      null, measure(app, "Measure what is left", {class: "main"}), go("Go on anyway", {}));
+      null, toSample(app, "Measure what is left", {class: "main"}), go("Go on anyway", {}));
   }
   return box("Worth going on.", `${next} should fix ${about(fixes, "label")} in ${count(Math.max(1, Math.round(minutes)), "minute")}.`,
     more == null ? "It pays to the end of the list." : more === 0 ? ""
@@ -63,16 +63,22 @@ const said = ({answered, fixed, curve: {ahead, stops}}) => `${count(fixed, "labe
   `${round(ahead.at(-1)?.[1] ?? fixed)} expected at the end of the list${stops ? `; stops paying after ${count(stops)}` : ""}`;
 const key = ({curve: {ahead}}) => small(ahead[0]?.[2] == null ? "Answers. Dotted: modelled." : "Answers. Dotted: modelled; shaded: as far as the random questions allow.");
 
+/** How often findings are right: those drawn at random first, since the surest say more than is true of all. */
 function right({precision: {all, probes, wrong, missing, unknown}}) {
-  const part = (words, {right: n, of}) => of > 0 && `${words} ${count(n)} of ${count(of)}`;
-  const parts = [part("drawn at random", probes), part("wrong", wrong), part("missing", missing), part("unknown", unknown)].filter(Boolean);
-  return card("When the audit says “error”, it is one", "", all.value == null
-    ? big(all.of ? `${all.right} of ${all.of}` : "–", all.of ? "answers" : "")
-    : [big(`${share(all.value)} %`, `${share(all.low)} – ${share(all.high)} %`), meter(all)],
-  small(all.value == null ? `From ${ENOUGH} answers on as a share.` : `${count(all.right)} of ${count(all.of)} answers.`,
-    all.unsure ? ` ${count(all.unsure)} unsure left out.` : "", all.promised == null ? "" : ` It had promised ${share(all.promised)} %.`),
+  const of = (words, part) => part.of > 0 && `${words} ${count(part.right)} of ${count(part.of)}`;
+  const parts = [of("wrong", wrong), of("missing", missing), of("unknown", unknown)].filter(Boolean);
+  const first = probes.of ? probes : all, random = first === probes;
+  return card("When the audit says “error”, it is one", "", first.value == null
+    ? big(first.of ? `${first.right} of ${first.of}` : "–", first.of ? (random ? "drawn at random" : "answers") : "")
+    : [big(`${share(first.value)} %`, `${share(first.low)} – ${share(first.high)} %`), meter(first)],
+  small(first.value != null ? `${count(first.right)} of ${count(first.of)} questions ${random ? "drawn at random" : "answered"}.` : `From ${ENOUGH} on as a share.`,
+    promised(first)),
+  random && small(`Of all ${count(all.of)} answers, most of them to the surest findings, ${all.value == null ? count(all.right) : `${share(all.value)}\u00a0%`} are right.`,
+    promised(all), all.unsure ? ` ${count(all.unsure)} unsure left out.` : ""),
   parts.length > 0 && small(`Of these ${parts.join(" · ")}.`));
 }
+
+const promised = ({promised: p}) => (p == null ? "" : ` The audit promised ${share(p)}\u00a0%.`);
 
 function meter({value, low, high}) {
   const bar = h("div", {class: "meter", "aria-hidden": "true"}, h("div"), h("i"));
@@ -81,10 +87,11 @@ function meter({value, low, high}) {
   return bar;
 }
 
+/** How fast labels are fixed: by the median answer, so that a few hurried ones or a pause change little. */
 function minute(app, {minute: {last, first, next}, answered}) {
-  const then = next == null ? "" : `${answered > ENOUGH ? "; about" : "About"} ${next} over the next 50`;
-  return card("Fixed per minute", "", big(last ?? "–", last == null ? "" : `last ${Math.min(50, answered)}`),
-    small(answered > ENOUGH && first != null ? `${first} over the first 50` : "", then && `${then}. `, "Pauses over 30 s are not counted."),
+  const past = [last != null && `${last} over the last ${Math.min(50, answered)}`, answered > ENOUGH && first != null && `${first} over the first 50`].filter(Boolean);
+  return card("Fixed per minute", "", next == null ? big(last ?? "–", last == null ? "" : `last ${Math.min(50, answered)}`) : big(`about ${next < 10 ? next : Math.round(next)}`, "next 50"),
+    small(next == null ? "" : "Modelled, at your median time an answer. ", past.length > 0 && `${past.join(", ")}; pauses over 30 s are not counted.`),
     small("For a better model ", link("settle pictures", "#settle?order=errors"), ": fewer labels a minute, but training gains more (docs/tables/worth.md)."));
 }
 
@@ -115,12 +122,12 @@ function classes(app, {classes: rows}) {
 }
 
 function whole(app) {
-  const {sample} = app.state, box = card("The whole data set", "half");
-  const open = sample && sample.answered < sample.drawn;
-  box.append(big("Not measured yet"), h("p", {}, "The numbers above only count what the audit listed. To know how many labels are wrong in all, " +
-    "settle 50 pictures drawn at random, without seeing what the audit thinks: about 15 minutes."),
-  measure(app, open ? `Go on: ${count(sample.answered)} of ${count(sample.drawn)} settled` : "Settle 50 random pictures", {}));
-  if (sample && !open) measured(app, box);
+  const box = card("The whole data set", "half"), done = sampled(app);
+  box.append(big(done ? "Measured" : "Not measured yet"), h("p", {}, done ? "Working out the result …"
+    : "The numbers above only count what the audit listed. To know how many labels are wrong in all, " +
+      "settle 50 pictures drawn at random, without seeing what the audit thinks: about 15 minutes."),
+  toSample(app, "Settle 50 random pictures"));
+  if (done) measured(app, box);
   return box;
 }
 
@@ -129,7 +136,7 @@ async function measured(app, box) {
     reply = await app.get("/api/sample");
     if (!box.isConnected) return;
     const [first, ...more] = reply.result ?? [];
-    if (first) fill(box, box.firstChild, h("p", {class: "result"}, first), ...more.map((line) => small(line)), measure(app, "50 more", {}));
+    if (first) fill(box, box.firstChild, h("p", {class: "result"}, first), ...more.map((line) => small(line)), toSample(app));
     if (reply.working) await new Promise((resolve) => setTimeout(resolve, 1000));
   }
 }

@@ -57,6 +57,7 @@ export function drawLabels(box, app, item, pick, choose) {
 /** Style and sign of a label: what will be of it, or what the audit suggests. */
 function look({given, suggested, mine}) {
   if (mine === "unsure") return ["unsure", "?"];
+  if (!mine && suggested == null) return ["", ""]; // the audit says nothing
   const there = mine ? mine === "present" : suggested === 1;
   if (there) return given === 1 ? ["", ""] : ["added", "+"];
   return given === 1 ? ["doubted", "−"] : ["", "no"];

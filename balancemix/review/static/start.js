@@ -1,4 +1,5 @@
 /** Start: the name, then what the review is for. */
+import {toSample} from "./done.js";
 import {button, count, fill, h} from "./dom.js";
 
 export const screen = {
@@ -27,24 +28,24 @@ function who(main, app) {
 }
 
 function purposes(main, app) {
-  const {findings, rows, sample} = app.state, begun = sample?.answered && sample.answered < sample.drawn;
+  const {findings, rows} = app.state;
   const worth = h("span", {}, "Surest first");
   app.get("/api/progress").then(({minute}) => {
     if (minute.next) worth.textContent = `About ${count(Math.round(minute.next), "fix", "fixes")} a minute (modelled)`;
   });
-  const card = (small, title, text, words, act, props) => h("section", {class: "card"},
-    h("p", {class: "small"}, small), h("h2", {}, title), h("p", {}, text), button(words, act, null, props));
+  const card = (small, title, text, act) => h("section", {class: "card"},
+    h("p", {class: "small"}, small), h("h2", {}, title), h("p", {}, text), act);
   fill(main, h("div", {class: "middle wide"},
     h("h1", {}, `${count(findings, "finding")} in ${count(rows, app.noun)}. What do you want?`),
     h("p", {}, "Nothing is changed until you export."),
     h("div", {class: "cards"},
       card("First, if you have 15 minutes", "To know how many labels are wrong",
         "Settle 50 pictures drawn at random. Then every number on this page is measured, not modelled.",
-        begun ? `Go on: ${sample.answered} of ${sample.drawn} settled` : "Settle 50 random pictures", () => app.go("settle", {order: "sample"}), {class: "main"}),
+        toSample(app, "Settle 50 random pictures", {class: "main"})),
       card(worth, "A cleaner data set",
         "Go through the findings, surest first, one by one or a class at a time.",
-        "Go through the findings", () => app.go("focus")),
+        button("Go through the findings", () => app.go("focus"))),
       card("About 3 pictures a minute", "A better model",
         "Settle whole pictures. Fewer labels are fixed a minute, but training gains more from them.",
-        "Settle pictures", () => app.go("settle", {order: "errors"})))));
+        button("Settle pictures", () => app.go("settle", {order: "errors"}))))));
 }

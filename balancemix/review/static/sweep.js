@@ -60,6 +60,16 @@ export const screen = {
     removeEventListener("resize", resized);
   },
   subject: () => subject?.id,
+  /** What others decided meanwhile leaves, or is no longer asked where it is shown. */
+  changed(labels) {
+    for (const {row, class: id, who, state} of labels) {
+      if (!live || id !== subject.id) continue;
+      const by = state === "open" || (state === "unsure" && who !== app.state.me) ? null : who === app.state.me ? "other tab" : who;
+      if (by) ahead = ahead.filter((item) => item.image.row !== row);
+      const tile = tiles.find((each) => each.row === row);
+      if (tile) answered(tile, by);
+    }
+  },
   reopened: () => live && again(0, []),
   keys: {
     " ": () => mark(), x: () => mark(), Enter: answer,
@@ -73,11 +83,18 @@ export const screen = {
   },
 };
 
-/** Say how many columns and rows of tiles a space holds without scrolling. */
+/** Say how many columns and rows of tiles a space holds without scrolling; two columns on a phone, whose tiles are wide. */
 export function fit(width, height) {
-  const columns = Math.min(8, Math.floor(2 + width / 230));
-  const rows = Math.round(height / (width / columns));
+  const narrow = width < 480, columns = narrow ? 2 : Math.min(8, Math.floor(2 + width / 230));
+  const rows = Math.round(height / (width / columns) * (narrow ? 4 / 3 : 1));
   return {columns, rows: Math.max(1, Math.min(rows, Math.floor(MOST / columns)))};
+}
+
+/** Lay out a few tiles as large as they can be. */
+export function spread(width, height, n) {
+  const shapes = Array.from({length: n}, (_, i) => ({columns: i + 1, rows: Math.ceil(n / (i + 1))}));
+  const side = ({columns, rows}) => Math.min(width / columns, height / rows);
+  return shapes.reduce((best, each) => (side(each) > side(best) ? each : best));
 }
 
 /** Let the person choose a class. */
@@ -127,7 +144,8 @@ async function turn() {
     ahead.push(...more);
   }
   if (!ahead.length || ahead[0].over) return stop(ahead.length);
-  const width = devicePixelRatio * grid.clientWidth / shape.columns > 300 ? 512 : 256;
+  if (ahead.length < size) shape = spread(grid.clientWidth, grid.clientHeight, ahead.length);
+  const side = devicePixelRatio * grid.clientWidth / shape.columns, width = side > 600 ? 1280 : side > 300 ? 512 : 256;
   tiles = ahead.splice(0, size).map((item, i) => new Tile(item, width, () => mark(i), gate));
   const pages = page + Math.ceil(open / size);
   place.textContent = `${subject.name} · ${kind} · page ${page + 1} of ${pages} · surest first`;
@@ -170,9 +188,16 @@ function mark(i = current, to = null) {
   document.getElementById("live").textContent = tile.words; // the tile itself shows it
 }
 
+/** Note that somebody else answered about a tile; not under the pointer. */
+function answered(tile, by) {
+  if (tile.node.matches(":hover")) return tile.node.addEventListener("pointerleave", () => answered(tile, by), {once: true});
+  tile.answered = by;
+  paint(tile);
+}
+
 function paint(tile) {
   const is = markOf(tile), current_ = tile === tiles[current] ? " current" : "";
-  if (tile.answered) tile.paint(`answered${current_}`, `✓ ${tile.answered}`, tile.answered, false);
+  if (tile.answered) tile.paint(`answered${current_}`, `✓ ${tile.answered}`, `answered: ${tile.answered}`, false);
   else tile.paint(`${kind} ${["", "marked", "unsure"][is]}${current_}`, words.badges[is], words.states[is], is === 1);
   tally();
 }
