@@ -1,6 +1,7 @@
 /** Done: what was decided, where it is stored, and what comes next; and why there is nothing to ask. */
 import {button, count, fill, h} from "./dom.js";
 import {address} from "./stage.js";
+import {atWork} from "./tile.js";
 
 const THUMBS = 6;
 
@@ -77,11 +78,9 @@ export function nothingLeft(main, app, query, todo) {
   const show = (text, ...buttons) => fill(main, h("div", {class: "middle"}, h("h1", {}, text[0]), text[1] && h("p", {}, text[1]),
     h("div", {class: "chips"}, ...buttons)));
   const all = button("Show all classes", () => app.go("focus"));
-  const people = Object.entries(todo.others ?? {});
-  if (people.length) {
-    const [who, n] = people[0];
-    const last = `looking at the last ${count(n, app.noun)}`;
-    show([who === app.state.me ? `You are ${last} in another tab.` : `${who} is ${last}.`], button("Show them anyway", () => app.go("focus", {...query, anyway: 1})));
+  const taken = atWork(todo.others, app);
+  if (taken) {
+    show([taken], button("Show them anyway", () => app.go("focus", {...query, anyway: 1})));
   } else if (query.labelled) {
     show([`Every label of “${one.name}” is answered.`], all);
   } else if (one && !one.judged) {

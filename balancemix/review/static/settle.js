@@ -110,7 +110,7 @@ async function next() {
     ahead.push(...more);
   }
   if (!ahead.length) {
-    const taken = atWork(others), show = button("Show them anyway", () => { anyway = 1; begin(); }, null, {class: "main"});
+    const taken = atWork(others, app), show = button("Show them anyway", () => { anyway = 1; begin(); }, null, {class: "main"});
     return taken ? stop(taken, [], show) : isSample() ? over() : stop("Every picture is settled.");
   }
   show({item: ahead.shift(), marks: new Map()});

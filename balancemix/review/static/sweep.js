@@ -281,7 +281,7 @@ function stop(over) {
   app.bar(null);
   fill(app.foot, h("span", {class: "note"}), undo());
   const focus = () => app.go("focus", {class: subject.id});
-  const taken = !over && atWork(others);
+  const taken = !over && atWork(others, app);
   fill(main, h("div", {class: "middle"},
     h("h1", {}, over ? "From here on fewer than half would be right." : taken || `Nothing open for “${subject.name}”, ${kind}.`),
     h("div", {class: "chips"},

@@ -37,9 +37,11 @@ export class Tile {
 }
 
 /** Say who looks at the pictures that are left; nothing if nobody does. */
-export function atWork(others) {
+export function atWork(others, app) {
   const names = Object.keys(others), n = Object.values(others).reduce((sum, each) => sum + each, 0);
-  return n ? `${names.join(" and ")} ${names.length > 1 ? "are" : "is"} looking at the last ${count(n, "picture")}.` : "";
+  const last = `looking at the last ${count(n, app.noun)}`;
+  if (names.length === 1 && names[0] === app.state.me) return `You are ${last} in another tab.`;
+  return n ? `${names.join(" and ")} ${names.length > 1 ? "are" : "is"} ${last}.` : "";
 }
 
 /** Wait until what was answered is stored: else the server would ask about it again. */
