@@ -46,9 +46,9 @@ export function curve({past, ahead, stops}, words) {
     svg.append(s("path", {d: `M${x(stops)} ${TOP}V${y(0)}`, class: "stops"}),
       s("text", {x: x(stops), y: TOP - 8, "text-anchor": right ? "end" : "middle"}, "stops paying"));
   }
-  const near = Number(x(now)) < LEFT + 70;
+  const near = Number(x(now)) < LEFT + 70, below = near && Number(y(fixed)) < H - FOOT - 20;
   svg.append(s("circle", {cx: x(now), cy: y(fixed), r: 5, class: "now"}),
-    s("text", {x: Number(x(now)) + (near ? 10 : -10), y: Number(y(fixed)) - (near ? -16 : 10),
+    s("text", {x: Number(x(now)) + (near ? 10 : -10), y: Number(y(fixed)) + (below ? 16 : -10),
       "text-anchor": near ? "start" : "end", class: "now"}, `now: ${label(fixed)}`));
   return svg;
 }

@@ -3,7 +3,7 @@ import {curve} from "./curve.js";
 import {errorsInAll, sampled, toSample} from "./done.js";
 import {button, count, fill, h} from "./dom.js";
 
-const ENOUGH = 50, PROBES = 20, CLASSES = 8;
+const ENOUGH = 50, PROBES = 20, FEWEST = 10, CLASSES = 8; // answers, random ones, those that tell a pace; rows
 
 export const screen = {
   name: "progress",
@@ -32,7 +32,8 @@ function left(app, now) {
     small(`95 % interval, measured by ${count(probes)} questions drawn at random. `,
       `The audit expected ${round(expected)} among all its findings (modelled); ${count(fixed, "label")} ${fixed === 1 ? "is" : "are"} fixed.`)]
     : [big(count(open), `of ${count(now.findings)}`),
-      h("p", {}, answered < ENOUGH ? `${answered} of ${ENOUGH} answers. After ${ENOUGH} this page says how good the findings are and what is left.`
+      h("p", {}, now.findings < ENOUGH ? `Fewer than ${ENOUGH} answers are only counted.`
+        : answered < ENOUGH ? `${answered} of ${ENOUGH} answers. After ${ENOUGH} this page says how good the findings are and what is left.`
         : `${probes} of ${PROBES} random questions answered. After ${PROBES} this page says how many errors are left.`)];
   return card(found ? "Estimated wrong or missing labels among the findings not yet seen" : "Findings not yet seen", "wide first", ...number, advice(app, now));
 }
@@ -91,7 +92,7 @@ function meter({value, low, high}) {
 function minute(app, {minute: {last, first, next}, answered}) {
   const past = [last != null && `${last} over the last ${Math.min(50, answered)}`, answered > ENOUGH && first != null && `${first} over the first 50`].filter(Boolean);
   return card("Fixed per minute", "", next == null ? big(last ?? "–", last == null ? "" : `last ${Math.min(50, answered)}`) : big(`about ${next < 10 ? next : Math.round(next)}`, "next 50"),
-    small(next == null ? "" : "Modelled, at your median time an answer. ", past.length > 0 && `${past.join(", ")}; pauses over 30 s are not counted.`),
+    small(next == null ? "" : `Modelled, at ${answered < FEWEST ? "the usual" : "your median"} time an answer. `, past.length > 0 && `${past.join(", ")}; pauses over 30 s are not counted.`),
     small("For a better model ", link("settle pictures", "#settle?order=errors"), ": fewer labels a minute, but training gains more (docs/tables/worth.md)."));
 }
 
