@@ -129,14 +129,17 @@ class Drawn:
             writer.writeheader()
             writer.writerows(rows)
 
-    def add_snapshot(self, not_judged: Sequence[str] = ()) -> None:
-        """Save the findings as an audit does; of some classes it had too few labels to judge."""
+    def add_snapshot(self, not_judged: Sequence[str] = (), measured: Sequence[str] = ()) -> None:
+        """Save the findings as an audit does.
+
+        Of the classes `not_judged` it had too few labels, of the problems `measured` a sample.
+        """
         wrong = sum(f.probability for f in self.findings if f.problem == "wrong")
         missing = sum(f.probability for f in self.findings if f.problem == "missing")
         with Store.open(self.store, create=True) as store:
             store.add_snapshot(
                 source=str(self.path), fingerprint=fingerprint_of(read(str(self.path))),
-                judge=Judge((), tuple(not_judged)).write(), seed=0,
+                judge=Judge(tuple(measured), tuple(not_judged)).write(), seed=0,
                 expected=(wrong, missing), findings=self.findings, names=list(self.truth),
             )  # fmt: skip
 

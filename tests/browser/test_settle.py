@@ -64,6 +64,11 @@ def test_a_sample_is_settled_blind_and_measured_at_the_end(tmp_path, serve, new_
         wait_settled(page, review, i + 1)
     expect(page.locator("h1")).to_contain_text("9 pictures, measured.", timeout=60_000)
     expect(page.locator("h1")).to_contain_text("of the given labels are wrong (")
+    page.keyboard.press("p")  # which says so too, and offers no other sample before it is looked at
+    whole = page.locator(".card", has_text="The whole data set")
+    expect(whole).to_contain_text("9 pictures, measured.")
+    expect(whole).not_to_contain_text("Not measured yet")
+    expect(whole.get_by_role("button")).to_have_text("See the result")
     rows = review.query(SETTLED)
     assert [row["image"] for row in rows] == images
     assert {row["sample"] for row in rows} == {1}

@@ -38,7 +38,7 @@ async function last(app) {
     const given = labels.some((id) => app.classes.get(id).name === name);
     const sign = verdict === "unsure" ? "?" : verdict === "settled" || given === (verdict === "present") ? "✓" : given ? "−" : "+";
     return h("span", {class: {"+": "missing", "−": "removed"}[sign]},
-      h("img", {src: address(image, 256), alt: `${sign} ${name ?? "settled"}: ${image.name}`}), h("span", {class: "badge", "aria-hidden": "true"}, sign));
+      h("img", {src: address(image, 256), alt: `${sign} ${name ?? "settled"}: ${image.name}`, onerror: ({target}) => target.parentNode.remove()}), h("span", {class: "badge", "aria-hidden": "true"}, sign));
   }));
 }
 
@@ -52,10 +52,10 @@ export function toSample(app, words, props) {
     () => app.go("settle", {order: "sample"}), null, props);
 }
 
-/** Say how many errors are modelled, or that they were measured. */
+/** Say how many errors are modelled, if that is not measured. */
 export function errorsInAll(app) {
   const {expected, labels, measured} = app.state;
-  return measured || sampled(app) ? "How many labels are wrong in all has been measured, by whole pictures drawn at random."
+  return measured ? "How many labels are wrong in all is measured, by a random sample."
     : `About ${count(Math.round(expected.wrong + expected.missing), "error")} are modelled among ${count(labels)} labels; there may be many times more.`;
 }
 

@@ -6,7 +6,7 @@ const help = [
   ["A X", "accept, reject the suggestion; in Sweep X marks"],
   ["1 – 9", "question of this picture"],
   ["← →", "previous, next picture; in Sweep move"],
-  ["Space", "Sweep: mark, next mark, unmark"],
+  ["Space", "Sweep: mark, next mark, unmark; Settle: more classes"],
   ["Enter", "Sweep: answer the page; Settle: done, next picture"],
   ["I + −", "look closer, zoom in, out; Esc goes back"],
   ["Z Backspace", "undo, again for further back"],

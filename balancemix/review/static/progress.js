@@ -44,7 +44,7 @@ function advice(app, {advice: {kind, fixes, minutes, more, stop}, answered, left
     h("p", {}, strong && h("strong", {}, `${strong} `), text, then && h("span", {class: "small"}, ` ${then}`)), ...buttons);
   const next = `The next ${count(Math.min(50, open), "answer")}`;
   if (kind === "over") {
-    const below = app.state.measured || sampled(app) ? errorsInAll(app) : "What lies below the list is unknown until measured.";
+    const below = app.state.measured ? errorsInAll(app) : "What lies below the list is unknown until measured.";
     return findings ? box("Every finding is decided.", below, null, toSample(app, "Measure what is left", {class: "main"}))
       : box("The audit found nothing to ask about.", errorsInAll(app), null, toSample(app, "Settle 50 random pictures", {class: "main"}));
   }
@@ -124,7 +124,7 @@ function classes(app, {classes: rows}) {
 
 function whole(app) {
   const box = card("The whole data set", "half"), done = sampled(app);
-  box.append(big(done ? "Measured" : "Not measured yet"), h("p", {}, done ? "Working out the result …"
+  box.append(done ? "" : big("Not measured yet"), h("p", {}, done ? "Working out the result …"
     : "The numbers above only count what the audit listed. To know how many labels are wrong in all, " +
       "settle 50 pictures drawn at random, without seeing what the audit thinks: about 15 minutes."),
   toSample(app, "Settle 50 random pictures"));
@@ -132,12 +132,15 @@ function whole(app) {
   return box;
 }
 
+/** Say what the sample measured, once that is worked out. */
 async function measured(app, box) {
-  for (let reply = {working: true}; reply.working;) {
-    reply = await app.get("/api/sample");
+  for (let working = true, result; working;) {
+    ({working, result} = await app.get("/api/sample"));
     if (!box.isConnected) return;
-    const [first, ...more] = reply.result ?? [];
-    if (first) fill(box, box.firstChild, h("p", {class: "result"}, first), ...more.map((line) => small(line)), toSample(app));
-    if (reply.working) await new Promise((resolve) => setTimeout(resolve, 1000));
+    if (working) await new Promise((resolve) => setTimeout(resolve, 1000));
+    else if (result) {
+      const [first = "The pictures are too few to measure anything.", ...more] = result;
+      fill(box, box.firstChild, h("p", {class: "result"}, first), more.map((line) => small(line)), toSample(app));
+    }
   }
 }

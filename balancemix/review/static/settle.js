@@ -230,7 +230,7 @@ function typed(event) {
 
 /** Save the picture: what is there, what is not, and what was shown. */
 function settle(unread = false) {
-  if (!item || !(ready || unread) || app.blocked()) return;
+  if (!item || (done.disabled && !unread) || app.blocked()) return;
   if (!unread && unseen().length) return more();
   const {image, labels} = item, mine = {item, marks, shown}, all = [...app.classes.keys()], ms = Math.round(performance.now() - began);
   const of = (mark) => all.filter((id) => marks.get(id) === mark).map(nameOf);

@@ -1,5 +1,5 @@
 /** Start: the name, then what the review is for. */
-import {toSample} from "./done.js";
+import {sampled, toSample} from "./done.js";
 import {button, count, fill, h} from "./dom.js";
 
 export const screen = {
@@ -28,7 +28,7 @@ function who(main, app) {
 }
 
 function purposes(main, app) {
-  const {findings, rows} = app.state;
+  const {findings, rows} = app.state, done = sampled(app);
   const worth = h("span", {}, "Surest first");
   app.get("/api/progress").then(({minute}) => {
     if (minute.next) worth.textContent = `About ${count(Math.round(minute.next), "fix", "fixes")} a minute (modelled)`;
@@ -39,8 +39,8 @@ function purposes(main, app) {
     h("h1", {}, `${count(findings, "finding")} in ${count(rows, app.noun)}. What do you want?`),
     h("p", {}, "Nothing is changed until you export."),
     h("div", {class: "cards"},
-      card("First, if you have 15 minutes", "To know how many labels are wrong",
-        "Settle 50 pictures drawn at random. Then every number on this page is measured, not modelled.",
+      card(done ? "Measured" : "First, if you have 15 minutes", "To know how many labels are wrong",
+        done ? "All pictures of the random sample are settled." : "Settle 50 pictures drawn at random. Then every number on this page is measured, not modelled.",
         toSample(app, "Settle 50 random pictures", {class: "main"})),
       card(worth, "A cleaner data set",
         "Go through the findings, surest first, one by one or a class at a time.",

@@ -63,8 +63,9 @@ export const screen = {
   /** What others decided meanwhile leaves, or is no longer asked where it is shown. */
   changed(labels) {
     for (const {row, class: id, who, state} of labels) {
-      if (!live || id !== subject.id) continue;
-      const by = state === "open" || (state === "unsure" && who !== app.state.me) ? null : who === app.state.me ? "other tab" : who;
+      const mine = who === app.state.me;
+      if (!live || id !== subject.id || (state === "unsure" && !mine)) continue;
+      const by = state === "open" ? null : mine ? "other tab" : who;
       if (by) ahead = ahead.filter((item) => item.image.row !== row);
       const tile = tiles.find((each) => each.row === row);
       if (tile) answered(tile, by);
