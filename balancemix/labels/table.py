@@ -90,8 +90,12 @@ class LabelTable:
 
     def doubtful(self) -> Tensor:
         """Return the given labels that may be wrong: verified ones are −1, as unknown ones are."""
-        verified = self.verified()
-        return self.given.masked_fill(verified, -1) if bool(verified.any()) else self.given
+        if not any(bool(self.verified(rows).any()) for rows in chunks(*self.shape)):
+            return self.given
+        given = self.given.clone()
+        for rows in chunks(*self.shape):
+            given[rows].masked_fill_(self.verified(rows), -1)
+        return given
 
     def write(
         self, rows: Tensor | slice, status: Tensor | Status, clean: Tensor | None = None

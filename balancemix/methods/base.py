@@ -98,7 +98,7 @@ class Method:
         table = LabelTable.from_given(given, verified)
         if 0 in table.shape:
             raise ValueError(f"given has no {'classes' if len(table) else 'rows'} to learn from")
-        if not bool((table.given >= 0).any()):
+        if int(table.given.amax()) < 0:
             raise ValueError("all given labels are unknown (−1): there is nothing to learn from")
         self.table = table
         self.odds: Tensor | None = None  # of each row, for a second half of the batch

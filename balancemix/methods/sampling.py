@@ -68,7 +68,7 @@ def row_scores(given: Tensor, confidence: Tensor, score: Score = "paper") -> Ten
     if score == "paper":  # Eq. 3: P(k) over a row's positives, A(k) over all other classes
         total = float(absence.sum()) + over_positives(given, presence - absence)
         # A row's unknown labels count as the mean of its known ones.
-        total = (total - over(given < 0, absence)) * (given.shape[1] / known.clamp(min=1))
+        total = (total - over_labels(given, -1, absence)) * (given.shape[1] / known.clamp(min=1))
         return total.masked_fill(nothing, torch.inf)
     count = over_positives(given, torch.ones_like(presence))  # positives of each row
     if score == "inverse-frequency":
@@ -110,14 +110,14 @@ def over_positives(given: Tensor, values: Tensor) -> Tensor:
     >>> over_positives(torch.tensor([[1, 0, 1], [0, 0, 0]]), torch.tensor([1.0, 2.0, 4.0]))
     tensor([5., 0.], dtype=torch.float64)
     """
-    return over(given > 0, values)
+    return over_labels(given, 1, values)
 
 
-def over(marked: Tensor, values: Tensor) -> Tensor:
-    """Sum in each row the K `values` of its marked classes, on the CPU."""
-    total = torch.zeros(len(marked), dtype=torch.float64)
-    for rows in chunks(*marked.shape):
-        row, column = marked[rows].cpu().nonzero(as_tuple=True)
+def over_labels(given: Tensor, label: int, values: Tensor) -> Tensor:
+    """Sum in each row the K `values` of the classes that have this label, on the CPU."""
+    total = torch.zeros(len(given), dtype=torch.float64)
+    for rows in chunks(*given.shape):
+        row, column = (given[rows] == label).cpu().nonzero(as_tuple=True)
         total[rows].index_add_(0, row, values.double()[column])
     return total
 

@@ -16,6 +16,7 @@ from balancemix.methods.base import Request
 from balancemix.training.predict import predict
 from tests.methods.settings import make_method, trained
 from tests.reference import balancemix as reference
+from tests.temporaries import Temporaries
 from tests.toys import EPOCHS, K, N, Rows, Training, make_data, make_model
 
 # The end of an epoch.
@@ -42,6 +43,23 @@ def test_ctrl_c_while_labels_are_managed_leaves_all_of_them_managed(monkeypatch)
     assert stopped.odds.equal(whole.odds)
     assert stopped.table.status.equal(whole.table.status)
     assert stopped.table.clean.equal(whole.table.clean)
+
+
+@pytest.mark.parametrize("verified", [False, True])
+def test_an_epoch_s_end_makes_no_matrix_of_all_labels_but_a_copy_without_verified_ones(verified):
+    generator = torch.Generator().manual_seed(0)
+    rows, classes = 50_000, 100
+    given = (torch.rand(rows, classes, generator=generator) < 0.1).to(torch.int8)
+    given[0] = -1
+    sure = torch.zeros_like(given)
+    sure[1] = verified
+    method = BalanceMix(warmup=0).start(given, EPOCHS, verified=sure)
+    confidence = torch.rand(rows, classes, generator=generator)
+    with Temporaries(rows * classes) as made:
+        method.end_epoch(confidence)
+    copies = [f"aten.clone.default: torch.int8 {tuple(given.shape)}"] if verified else []
+    assert made.large == copies
+    assert method.mixtures is not None
 
 
 # The switches.
