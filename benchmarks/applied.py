@@ -13,44 +13,32 @@ What has ended is kept in benchmarks/applied.jsonl, one line for each set and si
 
 from __future__ import annotations
 
-import json
 import sys
 from functools import cache
 from itertools import product
-from typing import Any
 
 import known
 import numpy as np
 from calibration import DRAWS, PICTURES, Ranked, draw
 from known import SETS, SIDES
-from results import ROOT, put
+from records import Record, Records
+from results import put
 
 from balancemix.estimates import lower
-from balancemix.files import to_json, write_text
 
-KEPT = ROOT / "benchmarks" / "applied.jsonl"
 ABOVE = (0.8, 0.9)
 CURVES = ("cautious", "likeliest")
 
-Record = dict[str, Any]
 load = cache(known.load)
 
 
 def main(words: list[str]) -> None:
     """Measure what is missing, and write the table."""
-    kept = [json.loads(line) for line in read().splitlines()]
-    done = {(record["set"], record["side"]) for record in kept}
-    for name, side in product(SETS, SIDES) if "--table" not in words else ():
-        if (name, side) not in done:
-            kept.append({"set": name, "side": side, **measure(name, side)})
-            write_text(KEPT, read() + to_json(kept[-1]) + "\n")
-            print(kept[-1], flush=True)
-    put("applied", table(kept))
-
-
-def read() -> str:
-    """Read what has ended."""
-    return KEPT.read_text(encoding="utf-8") if KEPT.exists() else ""
+    records = Records("applied", ("set", "side"))
+    for name, side in records.missing(product(SETS, SIDES)) if "--table" not in words else ():
+        record = records.add({"set": name, "side": side, **measure(name, side)})
+        print(record, flush=True)
+    put("applied", table(records.all))
 
 
 def measure(name: str, side: str) -> Record:

@@ -14,7 +14,6 @@ What has ended is kept in benchmarks/calibration.jsonl, one line for each set an
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass
 from functools import cache
@@ -24,19 +23,17 @@ from typing import Any
 import known
 import numpy as np
 from known import SETS, SIDES, Floats, Known
+from records import Record, Records
 from results import ROOT, put
 
 from balancemix.estimates import Calibration, Estimate, calibrate, from_pictures
-from balancemix.files import to_json, write_text
 from balancemix.report.figures.reliability import reliability
 from balancemix.report.figures.style import save_as
 
-KEPT = ROOT / "benchmarks" / "calibration.jsonl"
 FIGURE = ROOT / "docs" / "calibration.svg"
 DRAWS, PICTURES, LISTED, BINS = 200, 50, 0.2, 10
 MOST = 0.1  # expected calibration error
 
-Record = dict[str, Any]
 load = cache(known.load)
 
 
@@ -45,20 +42,12 @@ def main(words: list[str]) -> None:
     if "--figure" in words:
         save_as(reliability({name: curves(name) for name in SETS}), FIGURE)
         return
-    kept = [json.loads(line) for line in read().splitlines()]
-    done = {(record["set"], record["side"]) for record in kept}
-    for name, side in product(SETS, SIDES) if "--table" not in words else ():
-        if (name, side) not in done:
-            found = {key: round(value, 4) for key, value in measure(name, side).items()}
-            kept.append({"set": name, "side": side, **found})
-            write_text(KEPT, read() + to_json(kept[-1]) + "\n")
-            print(name, side, found, flush=True)
-    put("calibration", table(kept))
-
-
-def read() -> str:
-    """Read what has ended."""
-    return KEPT.read_text(encoding="utf-8") if KEPT.exists() else ""
+    records = Records("calibration", ("set", "side"))
+    for name, side in records.missing(product(SETS, SIDES)) if "--table" not in words else ():
+        measured = {key: round(value, 4) for key, value in measure(name, side).items()}
+        records.add({"set": name, "side": side, **measured})
+        print(name, side, measured, flush=True)
+    put("calibration", table(records.all))
 
 
 @dataclass(frozen=True)

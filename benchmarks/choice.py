@@ -13,23 +13,20 @@ What has ended is kept in benchmarks/choice.jsonl, one line for each data set, n
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 import warnings
-from typing import Any
 
 import torch
+from records import Record, Records
 from results import ROOT, put
 
 from balancemix.data import FeatureRows
-from balancemix.files import to_json, write_text
 from balancemix.plan.plan import Plan
 from balancemix.progress import progress
 from balancemix.training.choose import Comparison, choose
 from balancemix.training.experiment import load_experiment
 
-KEPT = ROOT / "benchmarks" / "choice.jsonl"
 DATA = ROOT.parent / "shared" / "data"
 LITE0, RESNET = "coco160-features.npz", "coco160-resnet50.npz"
 NAMES = {LITE0: "COCO, Lite0", RESNET: "COCO, ResNet-50"}
@@ -42,25 +39,15 @@ HEAD = (
     "|---|---|---|---|---|---|---|\n"
 )
 
-Record = dict[str, Any]
-
 
 def main(words: list[str]) -> None:
     """Measure what is missing, and write the table."""
-    kept = [json.loads(line) for line in read().splitlines()]
-    known = {(record["data"], record["noise"]) for record in kept}
-    for data, noise in CASES if "--table" not in words else ():
-        if (data, noise) not in known:
-            kept.append(measure(data, noise))
-            write_text(KEPT, read() + to_json(kept[-1]) + "\n")
+    records = Records("choice", ("data", "noise"))
+    for data, noise in records.missing(CASES) if "--table" not in words else ():
+        records.add(measure(data, noise))
     order = {case: place for place, case in enumerate(CASES)}
-    kept.sort(key=lambda record: order[record["data"], record["noise"]])
+    kept = sorted(records.all, key=lambda record: order[record["data"], record["noise"]])
     put("choice", HEAD + "".join(map(row, kept)))
-
-
-def read() -> str:
-    """Read what has ended."""
-    return KEPT.read_text(encoding="utf-8") if KEPT.exists() else ""
 
 
 def measure(data: str, noise: str, seed: int = 0) -> Record:

@@ -13,16 +13,15 @@ What has ended is kept in benchmarks/estimates.jsonl, one line for each cell.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any
 
 import known
 import numpy as np
 from known import SETS, SIDES, Floats, Known
-from results import ROOT, put
+from records import Record, Records
+from results import put
 from scipy.special import stdtrit
 
 from balancemix.estimates import (
@@ -36,32 +35,25 @@ from balancemix.estimates import (
 )
 from balancemix.estimates.few import exact_count
 from balancemix.estimates.rates import Side
-from balancemix.files import to_json, write_text
 
-KEPT = ROOT / "benchmarks" / "estimates.jsonl"
 DRAWS = 2000
 SAMPLES = ("50", "100", "200", "wrong:200")
 LEAST, MOST = 0.93, 1.1  # coverage in 19 of 20 cells, half-width in units of the control's
 KEY = ("set", "what", "sample")
 
-Record = dict[str, Any]
 Draw = Callable[[np.random.Generator], tuple[Estimate, Estimate]]
 load = cache(known.load)
 
 
 def main(words: list[str]) -> None:
     """Measure what is missing, and write the tables."""
-    kept = [json.loads(line) for line in read().splitlines()]
-    done = {tuple(record[name] for name in KEY) for record in kept}
-    wanted = [] if "--table" in words else [*cells("--ppi" in words)]
-    for cell in wanted:
-        if cell not in done:
-            kept.append(dict(zip(KEY, cell, strict=True)) | measure(*cell))
-            write_text(KEPT, read() + to_json(kept[-1]) + "\n")
-            shown = ("covers", "half", "plain_covers", "plain_half")
-            print(*cell, *(f"{name} {kept[-1][name]:.3f}" for name in shown), flush=True)
-    put("estimates", table(kept))
-    put("ppi", ppi_table(kept))
+    records = Records("estimates", KEY)
+    for cell in records.missing(cells("--ppi" in words)) if "--table" not in words else ():
+        record = records.add(dict(zip(KEY, cell, strict=True)) | measure(*cell))
+        shown = ("covers", "half", "plain_covers", "plain_half")
+        print(*cell, *(f"{name} {record[name]:.3f}" for name in shown), flush=True)
+    put("estimates", table(records.all))
+    put("ppi", ppi_table(records.all))
 
 
 def cells(ppi: bool) -> Iterator[tuple[str, str, str]]:
@@ -73,11 +65,6 @@ def cells(ppi: bool) -> Iterator[tuple[str, str, str]]:
         for sample in SAMPLES[:3]:
             yield from ((name, what, sample) for what in (*SIDES, "missing rate"))
         yield name, "wrong", SAMPLES[3]
-
-
-def read() -> str:
-    """Read what has ended."""
-    return KEPT.read_text(encoding="utf-8") if KEPT.exists() else ""
 
 
 def measure(name: str, what: str, sample: str) -> Record:

@@ -14,28 +14,25 @@ is kept in benchmarks/findings.jsonl, a line for each ranking.
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 import warnings
 from collections import defaultdict
 from statistics import mean
-from typing import Any
 
 import rankings
 import torch
 from folds import cross_validate, cross_validated
 from label_sets import HEADINGS, REAL, Case, cases, factored, judged, load_case
 from photos import report
-from results import ROOT, put
+from records import Record, Records
+from results import put
 
 from balancemix.data import FeatureRows
-from balancemix.files import to_json, write_text
 from balancemix.judge import judge
 from balancemix.judge.ridge import Ridge
 from balancemix.training.features import features_of
 
-KEPT = ROOT / "benchmarks" / "findings.jsonl"
 SEEDS = (0, 1, 2)
 OURS = "balancemix"
 CONTROLS = {"score": "ridge score", "confidence": "confidence", "posterior": "posterior"}
@@ -44,41 +41,27 @@ DEFAULT = "self_confidence"  # cleanlab's ranker, if none is asked for
 SIDES = ("wrong", "missing")
 SCORES = {"ap": "average precision", "at": "precision at the number of errors"}
 
-Record = dict[str, Any]
-
 
 def main(words: list[str]) -> None:
     """Measure what is missing, and write the tables."""
     if words == ["time"]:
         take_time(("COCO, Lite0", "mislabel:0.4", 0))
         return
-    kept = read()
+    records = Records("findings", ("set", "noise", "seed", "by"))
     if words[:1] == ["again"]:
-        kept = [record for record in kept if record["by"] not in words[1:]]
-        write(kept)
+        records.keep(lambda record: record["by"] not in words[1:])
     heads = list(HEADS) if "bce" in words else ["logistic"]
     for case in cases(SEEDS[:1] if "bce" in words else SEEDS) if "--table" not in words else ():
-        known = {record["by"] for record in kept if case_of(record) == case}
-        kept += measure(case, known, heads)
-        write(kept)
+        known = {record["by"] for record in records.all if case_of(record) == case}
+        for record in measure(case, known, heads):
+            records.add(record)
         print(*case, flush=True)
-    put("findings", tables(kept))
+    put("findings", tables(records.all))
 
 
 def case_of(record: Record) -> Case:
     """Say which case a line is of."""
     return record["set"], record["noise"], record["seed"]
-
-
-def read() -> list[Record]:
-    """Read what has ended."""
-    text = KEPT.read_text(encoding="utf-8") if KEPT.exists() else ""
-    return [json.loads(line) for line in text.splitlines()]
-
-
-def write(kept: list[Record]) -> None:
-    """Store what has ended."""
-    write_text(KEPT, "".join(to_json(record) + "\n" for record in kept))
 
 
 def measure(case: Case, known: set[str], heads: list[str]) -> list[Record]:

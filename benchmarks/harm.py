@@ -16,19 +16,18 @@ What has ended is kept in benchmarks/harm.jsonl, a line for each set, seed and p
 
 from __future__ import annotations
 
-import json
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from itertools import product
 from statistics import mean
-from typing import Any
 
 import numpy as np
 import torch
 from label_sets import HEADINGS, Case, factored, in_ledger, judged, load_case, train_last
 from paired import over_seeds
-from results import ROOT, put
+from records import Record, Records
+from results import put
 from torch import Tensor
 
 from balancemix.auditing.export import acceptable
@@ -36,10 +35,8 @@ from balancemix.auditing.figures import Figures, Settled, measure_pictures
 from balancemix.auditing.judged import weigh_opinion
 from balancemix.auditing.measured import Measured
 from balancemix.data import Rows
-from balancemix.files import to_json, write_text
 from balancemix.judge import judge
 
-KEPT = ROOT / "benchmarks" / "harm.jsonl"
 LITE0 = "COCO, Lite0"
 CASES = (
     (LITE0, "mislabel:0.4"), ("captions", "real"), (LITE0, "none"), ("birds", "real"),
@@ -52,26 +49,16 @@ SAMPLE, ABOVE = 50, 0.9
 KEY = ("set", "noise", "seed", "errs")
 SIDES = {"wrong": 1, "missing": 0}
 
-Record = dict[str, Any]
 Key = tuple[str, str, int, float | None]
 
 
 def main(words: list[str]) -> None:
     """Measure what is missing, and write the table."""
-    kept = read()
-    known = {tuple(record[name] for name in KEY) for record in kept}
-    for key in keys(*words) if "--table" not in words else ():
-        if key not in known:
-            kept.append(measure(*key))
-            write_text(KEPT, "".join(to_json(record) + "\n" for record in kept))
-            print(*key, f"mAP {kept[-1]['mAP']:.2f}", flush=True)
-    put("harm", table(kept))
-
-
-def read() -> list[Record]:
-    """Read what has ended."""
-    text = KEPT.read_text(encoding="utf-8") if KEPT.exists() else ""
-    return [json.loads(line) for line in text.splitlines()]
+    records = Records("harm", KEY)
+    for key in records.missing(keys(*words)) if "--table" not in words else ():
+        record = records.add(measure(*key))
+        print(*key, f"mAP {record['mAP']:.2f}", flush=True)
+    put("harm", table(records.all))
 
 
 def keys(until: str = "errs") -> Iterator[Key]:

@@ -16,23 +16,21 @@ kept in benchmarks/needs.jsonl, a line for each training.
 
 from __future__ import annotations
 
-import json
 import sys
 import warnings
 from collections.abc import Iterator
 from statistics import mean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from paired import over_seeds
-from results import ROOT, put
+from records import Record, Records
+from results import put
 from worth import prepared, probabilities, train, true_labels
 
-from balancemix.files import to_json, write_text
 from balancemix.review.order import EVERY, Floats, Ints, picture_order
 
-KEPT = ROOT / "benchmarks" / "needs.jsonl"
 SETS: dict[str, tuple[str, str]] = {
     "mislabel 20 %": ("COCO, Lite0", "mislabel:0.2"),
     "mislabel 40 %": ("COCO, Lite0", "mislabel:0.4"),
@@ -47,8 +45,6 @@ STUDENT = "kernel-ridge"
 SEEDS = (0, 1)
 KEY = ("set", "seed", "order", "answers")
 
-Record = dict[str, Any]
-
 
 class Listed(NamedTuple):
     """Findings as arrays."""
@@ -61,19 +57,11 @@ class Listed(NamedTuple):
 
 def main(words: list[str]) -> None:
     """Measure what is missing, and write the table."""
-    kept = [json.loads(line) for line in read().splitlines()]
-    known = {tuple(record[name] for name in KEY) for record in kept}
-    for key in keys() if "--table" not in words else ():
-        if key not in known:
-            kept.append(measure(*key))
-            write_text(KEPT, read() + to_json(kept[-1]) + "\n")
-            print(*key, f"mAP {kept[-1]['mAP']:.2f}", flush=True)
-    put("needs", table(kept))
-
-
-def read() -> str:
-    """Read what has ended."""
-    return KEPT.read_text(encoding="utf-8") if KEPT.exists() else ""
+    records = Records("needs", KEY)
+    for key in records.missing(keys()) if "--table" not in words else ():
+        record = records.add(measure(*key))
+        print(*key, f"mAP {record['mAP']:.2f}", flush=True)
+    put("needs", table(records.all))
 
 
 def keys() -> Iterator[tuple[str, int, str, int]]:

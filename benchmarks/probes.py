@@ -21,7 +21,6 @@ benchmarks/probes.jsonl, a line for each set and way.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -32,16 +31,15 @@ import known
 import numpy as np
 import torch
 from known import CLEAN, Floats
-from results import ROOT, put
+from records import Record, Records
+from results import put
 
 from balancemix.auditing.judged import weigh
 from balancemix.estimates.estimate import Estimate
-from balancemix.files import to_json, write_text
 from balancemix.judge.opinion import is_judged
 from balancemix.review.order import EVERY, Bools, Ints, picture_order, worth_of
 from balancemix.review.probes import probe_order, turns, weigh_probes, what_is_left
 
-KEPT = ROOT / "benchmarks" / "probes.jsonl"
 NAMES = ("captions", "birds", "mislabel 20 %", "mislabel 40 %", "single positive", *CLEAN)
 REVIEWS = 200
 AFTER = (250, 500, 1000, 2000)  # answers
@@ -49,8 +47,6 @@ WAYS = ("focus", "sweep", "skip", "hard")
 PAGE = 32
 ABOVE = (0.5, 0.1)  # lists: the usual one, and a longer one
 KEY = ("set", "above", "way")
-
-Record = dict[str, Any]
 
 
 class Listed(NamedTuple):
@@ -75,19 +71,12 @@ class Look(NamedTuple):
 
 def main(words: list[str]) -> None:
     """Measure what is missing, and write the table."""
-    kept = [json.loads(line) for line in read().splitlines()]
-    done = {tuple(record[name] for name in KEY) for record in kept}
-    for cell in [] if "--table" in words else product(NAMES, ABOVE, WAYS):
-        if cell not in done:
-            kept.append(dict(zip(KEY, cell, strict=True)) | measure(*cell))
-            write_text(KEPT, read() + to_json(kept[-1]) + "\n")
-            print(*cell, [look.get("covers") for look in kept[-1]["looks"]], flush=True)
-    put("probes", table(kept))
-
-
-def read() -> str:
-    """Read what has ended."""
-    return KEPT.read_text(encoding="utf-8") if KEPT.exists() else ""
+    records = Records("probes", KEY)
+    cells = product(NAMES, ABOVE, WAYS)
+    for cell in records.missing(cells) if "--table" not in words else ():
+        record = records.add(dict(zip(KEY, cell, strict=True)) | measure(*cell))
+        print(*cell, [look.get("covers") for look in record["looks"]], flush=True)
+    put("probes", table(records.all))
 
 
 def measure(name: str, above: float, way: str, reviews: int = REVIEWS) -> Record:

@@ -14,7 +14,6 @@ What has ended is kept in benchmarks/verified.jsonl, one line for each run.
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -25,18 +24,17 @@ from typing import Any
 
 import torch
 from paired import over_seeds
+from records import Record, Records
 from results import ROOT, put
 from sklearn.metrics import average_precision_score
 from torch import Tensor
 
-from balancemix.files import to_json, write_text
 from balancemix.labels.mixtures import clean_probability
 from balancemix.labels.table import LabelTable
 from balancemix.plan.plan import Plan
 from balancemix.run import Run
 from balancemix.training.experiment import load_experiment
 
-KEPT = ROOT / "benchmarks" / "verified.jsonl"
 DATA = ROOT.parent / "shared" / "data"
 SETS = {
     "mislabel 40 %": ("coco160-features.npz", "mislabel:0.4"),
@@ -48,19 +46,14 @@ TIMES = (1, 3, 10)
 SEEDS = (0, 1, 2)
 KEY = ("set", "method", "share", "times", "seed")
 
-Record = dict[str, Any]
-
 
 def main(words: list[str]) -> None:
     """Measure what is missing, and write the table."""
-    kept = [json.loads(line) for line in read().splitlines()]
-    known = {tuple(record[name] for name in KEY) for record in kept}
-    for case in cases() if "--table" not in words else ():
-        if case not in known:
-            kept.append(measure(*case))
-            write_text(KEPT, read() + to_json(kept[-1]) + "\n")
-            print(*case, f"mAP {kept[-1]['mAP']:.1f}", flush=True)
-    put("verified", table(kept))
+    records = Records("verified", KEY)
+    for case in records.missing(cases()) if "--table" not in words else ():
+        record = records.add(measure(*case))
+        print(*case, f"mAP {record['mAP']:.1f}", flush=True)
+    put("verified", table(records.all))
 
 
 def cases() -> Iterator[tuple[str, str, float, int, int]]:
@@ -68,11 +61,6 @@ def cases() -> Iterator[tuple[str, str, float, int, int]]:
     for seed in SEEDS:
         yield from product(SETS, METHODS, SHARES, TIMES[:1], (seed,))
     yield from product(SETS, ("bce", "mixup"), SHARES[2:], TIMES[1:], SEEDS)
-
-
-def read() -> str:
-    """Read what has ended."""
-    return KEPT.read_text(encoding="utf-8") if KEPT.exists() else ""
 
 
 def measure(name: str, method: str, share: float, times: int, seed: int) -> Record:
