@@ -1,6 +1,7 @@
 """Odd data and odd requests: the server goes on, and says in one sentence what is wrong."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -124,3 +125,93 @@ def test_rows_without_pictures_show_their_values(make, tmp_path):
     assert item["image"]["values"].startswith(f"{float(source.features[3, 0]):.3g}, ")
     assert not browser.json("/api/state")["pictures"]
     assert browser.get("/image/3/256").status_code == 404
+
+
+LONG = "9" * 5000  # Python reads no integer of so many digits
+ODD = [
+    "null", "true", "-1", "0", "1e999", "-1e999", "NaN", "1" + "0" * 400, LONG, "0.5", '""',
+    '"\\u0000"', '"a\\u0000b"', '"\\ud800"', '"' + "x" * 70_000 + '"', "[]", "{}", "[[]]",
+    "[" * 5000 + "]" * 5000, '{"a":' * 5000 + "1" + "}" * 5000,
+]  # fmt: skip
+BODIES = {
+    "/api/decisions": {"decisions": [decision("0.png", "dog", "present")], "passed": []},
+    "/api/key": {"key": None, "name": "Ana"},
+    "/api/settle": {
+        "client": "c" * 12, "image": "0.png", "sample": None, "present": [], "shown": ["dog"],
+        "unsure": [], "ms": 1,
+    },
+    "/api/sample": {"size": 50},
+    "/api/rules": {"class": 1, "text": "A dog."},
+}  # fmt: skip
+METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "ODD"]
+
+
+def paths_of(review):
+    """List what may be asked for, with an odd part where the address has one."""
+    for route in review.app.routes:
+        for part in ("0", "-1", LONG, "%00", "a%00b", "%ff", "x" * 300):
+            yield re.sub(r"\{[^}]*\}", part, route.path)
+
+
+def check_refusal(reply, what):
+    """Expect an answer, or one sentence of why not."""
+    assert reply.status_code < 500, (what, reply.status_code, reply.text[:300])
+    if reply.status_code >= 400 and reply.request.method != "HEAD":
+        assert set(reply.json()) == {"error", "message"}, what
+        sentence = reply.json()["message"]
+        assert sentence.endswith("."), (what, sentence)
+        assert "\n" not in sentence, (what, sentence)
+        assert len(sentence) < 400, (what, sentence[:500])
+
+
+def test_every_post_has_a_body_to_try(review):
+    posts = {route.path for route in review.app.routes if "POST" in (route.methods or ())}
+    assert posts == set(BODIES)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_method_and_no_address_is_a_bug(review, method):
+    browser = review.browser("Ana")
+    headers = {**browser.headers, "Content-Type": "application/json"}
+    for path in sorted({*paths_of(review)}):
+        check_refusal(browser.client.request(method, path, headers=headers), (method, path[:80]))
+
+
+@pytest.mark.parametrize("path", sorted(BODIES))
+def test_no_field_of_no_body_is_a_bug(review, path):
+    browser, body = review.browser("Ana"), BODIES[path]
+    headers = {**browser.headers, "Content-Type": "application/json"}
+
+    def send(text, refused=False):
+        reply = browser.client.post(path, content=text, headers=headers)
+        check_refusal(reply, (path, text[:200]))
+        assert not refused or reply.status_code >= 400, (path, text[:200])
+
+    for odd in ODD:
+        send(odd)
+    for odd in ["", "{", "\0", "'a'", '{"a":' * 5000]:
+        send(odd.encode(), refused=True)
+    send(json.dumps({**body, "unknown": 1}), refused=True)
+    inner = body["decisions"][0] if path == "/api/decisions" else body
+    for field in inner:
+        for odd in ODD:
+            changed = json.dumps({**inner, field: "HERE"}).replace('"HERE"', odd)
+            send(changed if inner is body else f'{{"decisions": [{changed}], "passed": []}}')
+    if inner is not body:
+        send(json.dumps({"decisions": [{**inner, "unknown": 1}], "passed": []}), refused=True)
+        for odd in ODD:
+            send(f'{{"decisions": [], "passed": [{odd}]}}')
+    assert review.browser("Ana").json("/api/state")["rows"] == 8
+
+
+@pytest.mark.parametrize("value", ["", "-1", LONG, "%00", "0,0,%00", "%ff", "1e9", "x" * 3000])
+def test_no_query_of_no_address_is_a_bug(review, value):
+    browser = review.browser("Ana")
+    names = ("class", "kind", "after", "n", "holding", "unsure", "anyway", "row", "since",
+             "before", "order", "v", "odd")  # fmt: skip
+    for route in review.app.routes:
+        if "GET" in (route.methods or ()):
+            path = re.sub(r"\{[^}]*\}", "0", route.path)
+            for name in names:
+                reply = browser.get(f"{path}?{name}={value}")
+                check_refusal(reply, (path, name, value[:20]))

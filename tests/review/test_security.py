@@ -167,7 +167,7 @@ def test_other_ways_to_ask_are_refused(review, method):
 @pytest.mark.parametrize(
     "path", ["/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/static/app.py",
              "/static/", "/api/nothing", "/review.sqlite", "/key", "/image/0/256/..",
-             "/image/x/256"],
+             "/image/x/256", f"/image/{'9' * 5000}/256", "/image/0/1e3"],
 )  # fmt: skip
 def test_nothing_else_is_served(review, path):
     reply = review.browser("Ana").get(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 from starlette.requests import Request
@@ -18,7 +19,10 @@ _POOL = ThreadPoolExecutor(8, "pictures")
 
 async def get_image(request: Request) -> Response:
     """Send a picture, at most so wide; its address names its version, so it may be kept."""
-    row, width = request.path_params["row"], request.path_params["width"]
+    parts = request.path_params["row"], request.path_params["width"]
+    if not all(re.fullmatch(r"[0-9]{1,12}", part) for part in parts):
+        raise Refused(404, "address", "There is nothing at this address.")
+    row, width = map(int, parts)
     pictures = request.app.state.desk.pictures
     if pictures is None:
         raise Refused(404, "picture", f"There is no picture {row}.")
@@ -27,4 +31,4 @@ async def get_image(request: Request) -> Response:
     return Response(content, media_type="image/jpeg", headers=FOR_EVER)
 
 
-routes = [Route("/image/{row:int}/{width:int}", get_image, methods=["GET"])]
+routes = [Route("/image/{row}/{width}", get_image, methods=["GET"])]
