@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -133,7 +134,7 @@ ODD = [
     '"\\u0000"', '"a\\u0000b"', '"\\ud800"', '"' + "x" * 70_000 + '"', "[]", "{}", "[[]]",
     "[" * 5000 + "]" * 5000, '{"a":' * 5000 + "1" + "}" * 5000,
 ]  # fmt: skip
-BODIES = {
+BODIES: dict[str, dict[str, Any]] = {
     "/api/decisions": {"decisions": [decision("0.png", "dog", "present")], "passed": []},
     "/api/key": {"key": None, "name": "Ana"},
     "/api/settle": {
