@@ -96,14 +96,14 @@ def read(path: Path, options: ReadOptions) -> Source:
         images = [part.folder / names[i] for i in kept.nonzero().flatten().tolist()]
         read_.append((part.split, images, given[kept]))
     source = Source.of_parts(found[0].root, list(categories.values()), read_)
-    said = [f"{path} is read as coco: {recognise(path) or '--format says so'} (--format)"]
+    notes = [f"{path} is read as coco: {recognise(path) or '--format says so'} (--format)"]
     if left:
-        said.append(f"{left:,} images without an annotation are left out (data.unannotated)")
+        notes.append(f"{left:,} images without an annotation are left out (data.unannotated)")
     if not path.is_dir():
         folder = found[0].folder
-        said.insert(1, f"its images are in {folder} (--images)")
+        notes.insert(1, f"its images are in {folder} (--images)")
         source = replace(source, path=path, split=None, origin=Alone(folder))
-    return replace(source, recognised=said)
+    return replace(source, recognised=notes)
 
 
 def write(source: Source, given: Tensor, out: Path) -> list[str]:

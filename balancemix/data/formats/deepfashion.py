@@ -45,9 +45,9 @@ def read(path: Path, options: ReadOptions) -> Source:
             )
         parts.append((split, [find_image(path, name) for name in names], given))
     source = Source.of_parts(path, classes, parts)
-    said = f"{path} is DeepFashion's fine annotations: it holds {folder.name}"
+    note = f"{path} is DeepFashion's fine annotations: it holds {folder.name}"
     other = " (--format deepfashion-coarse reads the 1,000 coarse attributes)"
-    return replace(source, recognised=[said + (other if coarse_of(path) else " (--format)")])
+    return replace(source, recognised=[note + (other if coarse_of(path) else " (--format)")])
 
 
 def coarse_of(path: Path) -> Path | None:

@@ -59,7 +59,7 @@ def read(path: Path, options: ReadOptions) -> Source:
         for i, (name, image) in enumerate(zip(names, images, strict=True))
     ]
     source = Source.of_parts(path, classes, parts)
-    said = [
+    notes = [
         f"{path} is DeepFashion's coarse annotations: it holds {folder.name}/list_attr_img.txt "
         "(--format)",
         "0 is unknown and -1 is absent",
@@ -69,11 +69,11 @@ def read(path: Path, options: ReadOptions) -> Source:
         if not here:
             raise InputError(f"{path}: has none of its {len(source):,} images; unpack them to Img")
         if len(here) < len(source):
-            said.append(
+            notes.append(
                 f"{len(here):,} of {len(source):,} images are there; the others are left out"
             )
             source = source.subset(here)
-    return replace(source, recognised=said)
+    return replace(source, recognised=notes)
 
 
 def _read_splits(file: Path) -> dict[str, str]:

@@ -100,13 +100,13 @@ def read_verified(file: Path, array: Array, shape: tuple[int, ...], classes: lis
 
 def recognised_labels(file: Path, arrays: dict[str, Array], minus_one: Meaning | None) -> list[str]:
     """Say what −1 and NaN were taken for; nothing if the labels are 0 and 1."""
-    array, said = arrays["labels"], []
+    array, notes = arrays["labels"], []
     if minus_one is not None and array.dtype.kind in "if" and bool((array == -1).any()):
         source = "as the file says in minus_one" if "minus_one" in arrays else "--minus-one"
-        said.append(f"−1 is {minus_one} ({source})")
+        notes.append(f"−1 is {minus_one} ({source})")
     if array.dtype.kind == "f" and bool(np.isnan(array).any()):
-        said.append("NaN is unknown: it counts neither as present nor as absent")
-    return [f"{file} is read as npz (--format)", *said] if said else []
+        notes.append("NaN is unknown: it counts neither as present nor as absent")
+    return [f"{file} is read as npz (--format)", *notes] if notes else []
 
 
 def label_arrays(

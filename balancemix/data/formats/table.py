@@ -107,7 +107,11 @@ def _source(
         groups=labels.groups,
         verified=labels.verified,
         truth=truth,
-        recognised=[f"{sheet.file} is a table of labels (--format)", *_chosen(sheet), *labels.said],
+        recognised=[
+            f"{sheet.file} is a table of labels (--format)",
+            *_chosen(sheet),
+            *labels.notes,
+        ],
     )
     folder = options.images or sheet.file.parent
     if options.images is not None and not folder.is_dir():

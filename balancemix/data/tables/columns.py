@@ -124,20 +124,19 @@ def read(asked: Asked, known: Sequence[int] = (), minus: str | None = None) -> L
     values = matrix.values if len(kept) == len(columns) else matrix.values[:, kept].copy()
     classes = [header[columns[k]] for k in kept]
     check_classes(str(file), classes)
-    said = [f"{len(classes)} columns of 0 and 1 are the classes (--label-column names one column)"]
+    notes = [f"{len(classes)} columns of 0 and 1 are the classes (--label-column names one column)"]
     extra = [header[k] for k in asked.roles.others if k not in {columns[j] for j in kept}]
     if extra:
-        said.append(f"other columns are kept and not read: {listing([repr(n) for n in extra])}")
-    meaning = _resolve_minus(asked, values, classes, minus, said)
-    said.append(_resolve_blank(values, asked.options))
+        notes.append(f"other columns are kept and not read: {listing([repr(n) for n in extra])}")
+    meaning = _resolve_minus(asked, values, classes, minus, notes)
+    notes.append(_resolve_blank(values, asked.options))
     if asked.listed is not None:
         order = _order(asked, classes)
         values, classes = values[:, order].copy(), asked.listed
         kept = [kept[k] for k in order]
-    return Labels(
-        Columns([columns[k] for k in kept], meaning), rows.names, classes, torch.from_numpy(values),
-        rows.records, rows.splits, rows.groups, rows.verified(classes, None), said,
-    )  # fmt: skip
+    layout = Columns([columns[k] for k in kept], meaning)
+    verified = rows.verified(classes, None)
+    return rows.labels(layout, classes, torch.from_numpy(values), verified, notes)
 
 
 def _candidates(asked: Asked) -> list[int]:
@@ -224,7 +223,7 @@ def _classes(asked: Asked, rows: RowReader, matrix: Matrix, known: bool) -> list
 
 
 def _resolve_minus(
-    asked: Asked, values: Array, classes: Sequence[str], minus: str | None, said: list[str]
+    asked: Asked, values: Array, classes: Sequence[str], minus: str | None, notes: list[str]
 ) -> int | None:
     """Replace −1 by what it means; refuses it if nobody says so."""
     found = np.zeros(len(classes), dtype=bool)
@@ -241,7 +240,7 @@ def _resolve_minus(
         )
     value = 0 if meaning == "absent" else BLANK
     values[values == MINUS] = value
-    said.append(f"-1 is {meaning} (--minus-one)")
+    notes.append(f"-1 is {meaning} (--minus-one)")
     return value
 
 

@@ -18,7 +18,8 @@ from balancemix.data.tables.layout import (
     Labels,
     check_sayable,
     filled,
-    said_of_names,
+    note_on_names,
+    unnamed,
 )
 from balancemix.data.tables.names import name_classes
 from balancemix.data.tables.rows import RowReader
@@ -148,19 +149,15 @@ def read(asked: Asked, nothing: str = "") -> Labels:
         given.numpy()[np.asarray(row), np.asarray(column)] = 1
     name = asked.sheet.header[asked.roles.label or 0]
     how = "lists" if mark == LIST else f"joined by {mark!r}"
-    said = [f"labels in column {name!r} are {how}: {why} (--separator)"]
+    notes = [f"labels in column {name!r} are {how}: {why} (--separator)"]
     if mark == DEFAULT and asked.options.separator is None and asked.listed is None:
-        said += _said_of_words(cells)
-    unlabelled = -1 if asked.options.unlabelled == "unknown" else 0
-    layout = Joined(asked.roles.label or 0, mark, names.texts, nothing, unlabelled)
-    said = [*said, *names.said, said_of_names(asked.options)]
-    return Labels(
-        layout, rows.names, names.classes, given, rows.records, rows.splits, rows.groups, verified,
-        said,
-    )  # fmt: skip
+        notes += _notes_on_words(cells)
+    layout = Joined(asked.roles.label or 0, mark, names.texts, nothing, unnamed(asked.options))
+    notes += [*names.notes, note_on_names(asked.options)]
+    return rows.labels(layout, names.classes, given, verified, notes)
 
 
-def _said_of_words(cells: Sequence[str]) -> list[str]:
+def _notes_on_words(cells: Sequence[str]) -> list[str]:
     """Say that cells of several words may be several labels, where no cell has a mark."""
     different = set(cells)
     text = "" if any(DEFAULT in cell for cell in different) else several_words(different)

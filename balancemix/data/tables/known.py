@@ -30,21 +30,21 @@ def read_known(asked: Asked) -> Labels | None:
     found = [header.index(name) for name in CHEXPERT if name in header]
     if len(found) >= LEAST and asked.roles.label is None:
         labels = columns.read(asked, known=found, minus="unknown")
-        said = "it is CheXpert's, by its columns: -1 and blank cells are unknown (--minus-one)"
-        return _by_patients(replace(labels, said=[said, *labels.said]))
+        note = "it is CheXpert's, by its columns: -1 and blank cells are unknown (--minus-one)"
+        return _by_patients(replace(labels, notes=[note, *labels.notes]))
     return None
 
 
 def _nih(asked: Asked) -> Labels:
     """Read NIH's table; the images of a patient are a group."""
     options = replace(asked.options, separator=asked.options.separator or "|")
-    said = [f"it is NIH's, by its columns: {NO_FINDING!r} is no label"]
+    notes = [f"it is NIH's, by its columns: {NO_FINDING!r} is no label"]
     roles = asked.roles
     if roles.group is None and PATIENT_ID in asked.sheet.header:
         roles = replace(roles, group=asked.sheet.header.index(PATIENT_ID))
-        said.append(f"images of one patient are a group, by the column {PATIENT_ID!r}")
+        notes.append(f"images of one patient are a group, by the column {PATIENT_ID!r}")
     labels = joined.read(replace(asked, roles=roles, options=options), nothing=NO_FINDING)
-    return replace(labels, said=[*said, *labels.said])
+    return replace(labels, notes=[*notes, *labels.notes])
 
 
 def _by_patients(labels: Labels) -> Labels:
@@ -53,5 +53,5 @@ def _by_patients(labels: Labels) -> Labels:
     if labels.groups is not None or not any(patients):
         return labels
     groups = [found[1] if found else "" for found in patients]
-    said = "images of one patient are a group, by their paths (patient00001/…)"
-    return replace(labels, groups=groups, said=[*labels.said, said])
+    note = "images of one patient are a group, by their paths (patient00001/…)"
+    return replace(labels, groups=groups, notes=[*labels.notes, note])

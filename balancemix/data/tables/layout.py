@@ -69,7 +69,7 @@ class Labels:
     split: list[str] | None = None
     groups: list[str] | None = None
     verified: Tensor | None = None
-    said: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     roles: Roles | None = None
 
 
@@ -111,11 +111,15 @@ def classes_of(asked: Asked, found: set[str]) -> list[str]:
 
 def filled(rows: int, classes: int, options: ReadOptions) -> Tensor:
     """Make N×K labels that no list of names mentions: absent, or unknown if the user says so."""
-    value = -1 if options.unlabelled == "unknown" else 0
-    return torch.full((rows, classes), value, dtype=torch.int8)
+    return torch.full((rows, classes), unnamed(options), dtype=torch.int8)
 
 
-def said_of_names(options: ReadOptions) -> str:
+def unnamed(options: ReadOptions) -> int:
+    """Return what a label is that a list of names leaves out."""
+    return -1 if options.unlabelled == "unknown" else 0
+
+
+def note_on_names(options: ReadOptions) -> str:
     """Say what a class means that a list of names leaves out."""
     if options.unlabelled == "unknown":
         return "a class that is not named is unknown (--unlabelled): no row is without a class"

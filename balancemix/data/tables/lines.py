@@ -12,7 +12,8 @@ from balancemix.data.tables.layout import (
     Labels,
     check_sayable,
     filled,
-    said_of_names,
+    note_on_names,
+    unnamed,
 )
 from balancemix.data.tables.names import name_classes
 from balancemix.data.tables.roles import plain
@@ -46,21 +47,21 @@ class Lines:
                 if i is not None:
                     records[i].append((record, cells))
         cells_, dropped, added = {}, set(), {}
-        for i, own in records.items():
+        for i, lines in records.items():
             columns = change.columns(i)
             new = [self.texts[k] for k in columns if change.after[i, k] == 1]
             gone = {self.texts[k] for k in columns if change.after[i, k] != 1}
-            out = [r for r, cells in own if cells[self.column].strip() in gone]
-            blank = [r for r, cells in own if not cells[self.column].strip()]
+            out = [r for r, cells in lines if cells[self.column].strip() in gone]
+            blank = [r for r, cells in lines if not cells[self.column].strip()]
             free = blank if new else []
-            if len(out) == len(own) and not new:  # the image stays, without a label
+            if len(out) == len(lines) and not new:  # the image stays, without a label
                 cells_[out.pop(0), self.column] = ""
             for record in free:
                 cells_[record, self.column] = new.pop(0)
                 break
             dropped |= set(out)
             if new:
-                last, cells = own[-1]
+                last, cells = lines[-1]
                 added[last] = [self._record(cells, text) for text in new]
         return Edits(cells_, dropped, added)
 
@@ -87,18 +88,14 @@ def read(asked: Asked) -> Labels:
                 f"{cells[strength]!r}, and a row here is a label that is there; keep the rows with "
                 "1, or write a column of 0 and 1 for each class"
             )
-        name = rows.image(record, cells)
-        i = rows.row_of(name)
-        if i is None:
-            i = len(of_row)
-            rows.take(record, cells)
+        i = rows.row(record, cells)
+        if i == len(of_row):
             of_row.append({})
-        else:
-            rows.check_same(record, cells, i)
         if label in of_row[i] or (of_row[i] and not label) or "" in of_row[i]:
             first = next(iter(of_row[i].values())) if label not in of_row[i] else of_row[i][label]
             raise InputError(
-                f"{rows.where(record)}: image {name!r} has {label or 'no label'!r} here and "
+                f"{rows.where(record)}: image {rows.image(record, cells)!r} has "
+                f"{label or 'no label'!r} here and "
                 f"{next(t for t, r in of_row[i].items() if r == first) or 'no label'!r} in row "
                 f"{first + 2}; leave one of them out"
             )
@@ -112,12 +109,9 @@ def read(asked: Asked) -> Labels:
             if text:
                 asked.check_listed(rows.where(record), text, known)
                 given[i, names.column[text]] = 1
-    kept = tuple(k for k in (roles.image, roles.split, roles.group) if k is not None)
-    unlabelled = -1 if asked.options.unlabelled == "unknown" else 0
+    layout = Lines(roles.image, column, roles.of_image, names.texts, unnamed(asked.options))
     name = asked.sheet.header[column]
-    said = [f"each row has one label, in column {name!r}: images have several rows (--separator)"]
-    return Labels(
-        Lines(roles.image, column, kept, names.texts, unlabelled), rows.names, names.classes, given,
-        rows.records, rows.splits, rows.groups, rows.verified(names.classes, None),
-        [*said, *names.said, said_of_names(asked.options)],
-    )  # fmt: skip
+    notes = [f"each row has one label, in column {name!r}: images have several rows (--separator)"]
+    verified = rows.verified(names.classes, None)
+    notes += [*names.notes, note_on_names(asked.options)]
+    return rows.labels(layout, names.classes, given, verified, notes)

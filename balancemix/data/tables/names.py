@@ -16,7 +16,7 @@ class Names:
     classes: list[str]
     column: dict[str, int]
     texts: list[str]
-    said: list[str]
+    notes: list[str]
 
 
 def name_classes(asked: Asked, labels: Iterable[str]) -> Names:
@@ -28,8 +28,8 @@ def name_classes(asked: Asked, labels: Iterable[str]) -> Names:
     if listed is not None and found <= set(listed):
         return _named(listed)
     if listed is None:
-        said = "labels are numbers; a classes.txt, a line for each class from 0 on, names them"
-        return replace(_named(classes_of(asked, found)), said=[said])
+        note = "labels are numbers; a classes.txt, a line for each class from 0 on, names them"
+        return replace(_named(classes_of(asked, found)), notes=[note])
     numbers = sorted(found, key=int)
     last = numbers[-1]
     if int(last) >= len(listed):
@@ -39,8 +39,8 @@ def name_classes(asked: Asked, labels: Iterable[str]) -> Names:
         )
     column = {text: int(text) for text in numbers}
     texts = [str(k) for k in range(len(listed))]
-    said = "labels are numbers of the classes in classes.txt, from 0 on"
-    return Names(listed, column, texts, [said])
+    note = "labels are numbers of the classes in classes.txt, from 0 on"
+    return Names(listed, column, texts, [note])
 
 
 def _named(classes: list[str]) -> Names:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from balancemix.data.tables.edits import Edits
-from balancemix.data.tables.layout import Asked, Change, Labels, check_sayable, filled
+from balancemix.data.tables.layout import Asked, Change, Labels, check_sayable, filled, unnamed
 from balancemix.data.tables.names import name_classes
 from balancemix.data.tables.rows import RowReader, path_of
 from balancemix.data.tables.sheet import Sheet
@@ -114,13 +114,9 @@ def read(asked: Asked) -> Labels:
                 f"{rows.where(record)}: Confidence {cells[confidence]!r} is a machine's guess; "
                 "keep the rows with 1 (present) and 0 (absent), which people looked at"
             )
-        i = rows.row_of(rows.image(record, cells))
-        if i is None:
-            i = len(found)
-            rows.take(record, cells)
+        i = rows.row(record, cells)
+        if i == len(found):
             found.append({})
-        else:
-            rows.check_same(record, cells, i)
         if not label:
             continue
         people = source is not None and cells[source].strip() in PEOPLE
@@ -142,15 +138,12 @@ def read(asked: Asked) -> Labels:
             asked.check_listed(rows.where(record), label, set(names.column))
             given[i, names.column[label]] = value
             verified[i, names.column[label]] |= people
-    kept = tuple(k for k in (roles.image, roles.split, roles.group) if k is not None)
-    unlabelled = 0 if options.unlabelled == "absent" else -1
+    unlabelled, kept = unnamed(options), roles.of_image
     layout = Looked(roles.image, roles.label, confidence, source, names.texts, kept, unlabelled)
-    said = ["it is OpenImages', by its columns: Confidence 1 is present, 0 is absent"]
+    notes = ["it is OpenImages', by its columns: Confidence 1 is present, 0 is absent"]
     if source is not None:
-        said.append(f"labels that people looked at ({' or '.join(PEOPLE)}) are verified")
+        notes.append(f"labels that people looked at ({' or '.join(PEOPLE)}) are verified")
     word = "unknown" if unlabelled < 0 else "absent"
-    said.append(f"a class without a row of the image is {word} (--unlabelled)")
-    return Labels(
-        layout, rows.names, names.classes, given, rows.records, rows.splits, rows.groups,
-        verified if bool(verified.any()) else None, [*said, *names.said],
-    )  # fmt: skip
+    notes.append(f"a class without a row of the image is {word} (--unlabelled)")
+    looked = verified if bool(verified.any()) else None
+    return rows.labels(layout, names.classes, given, looked, [*notes, *names.notes])

@@ -43,7 +43,7 @@ def read_labels(
     labels = read_known(asked)
     if labels is None:
         labels = _layout(asked).read(asked)
-    return replace(labels, said=[*roles.said, *labels.said], roles=roles)
+    return replace(labels, notes=[*roles.notes, *labels.notes], roles=roles)
 
 
 def _layout(asked: Asked) -> Reader:

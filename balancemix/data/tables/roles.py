@@ -42,7 +42,12 @@ class Roles:
     group: int | None
     verified: int | None
     others: tuple[int, ...]
-    said: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def of_image(self) -> tuple[int, ...]:
+        """The columns that say the same in all rows of an image."""
+        return tuple(k for k in (self.image, self.split, self.group) if k is not None)
 
 
 def plain(name: str) -> str:
@@ -56,7 +61,7 @@ def plain(name: str) -> str:
 
 def find_roles(sheet: Sheet, options: ReadOptions) -> Roles:
     """Find the columns that have a role; refuses a table without a column of images."""
-    header, said = sheet.header, []
+    header, notes = sheet.header, []
     image = _named(sheet, options.image_column, "--image-column")
     if image is None:
         image, others = _guess(sheet, IMAGE, set())
@@ -65,7 +70,7 @@ def find_roles(sheet: Sheet, options: ReadOptions) -> Roles:
                 f"{sheet.file} row 1: no column names the images in {_shown(header)}; name one of "
                 "them image, or pass --image-column"
             )
-        said += _choice("image", header, image, others)
+        notes += _choice("image", header, image, others)
     taken = {image}
     split = _split(sheet, taken)
     taken |= set() if split is None else {split}
@@ -73,10 +78,10 @@ def find_roles(sheet: Sheet, options: ReadOptions) -> Roles:
     verified = _guess(sheet, ("verified",), taken)[0]
     taken |= {each for each in (group, verified) if each is not None}
     label, others = _label(sheet, options, taken)
-    said += _choice("label", header, label, others)
+    notes += _choice("label", header, label, others)
     taken |= set() if label is None else {label}
     rest = tuple(k for k in range(len(header)) if k not in taken)
-    return Roles(image, label, split, group, verified, rest, said)
+    return Roles(image, label, split, group, verified, rest, notes)
 
 
 def _label(sheet: Sheet, options: ReadOptions, taken: set[int]) -> tuple[int | None, list[int]]:

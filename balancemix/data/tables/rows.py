@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from balancemix.data.splits import check_split
+from balancemix.data.tables.layout import Labels, Layout
 from balancemix.data.tables.roles import SPLIT_WORDS, Roles
 from balancemix.data.tables.separators import DEFAULT, LIST, MARKS, items_of, labels_of
 from balancemix.data.tables.sheet import Sheet
@@ -60,9 +61,14 @@ class RowReader:
                 f"{self.where(record)}: the {what} cell has a line break; check its quotes"
             )
 
-    def row_of(self, name: str) -> int | None:
-        """Find the row of an image, however its path is written."""
-        return self._first.get(path_of(name))
+    def row(self, record: int, cells: list[str]) -> int:
+        """Find the row of a record's image, however its path is written, or add one."""
+        row = self._first.get(path_of(self.image(record, cells)))
+        if row is not None:
+            self._check_same(record, cells, row)
+            return row
+        self.take(record, cells)
+        return len(self.names) - 1
 
     def take(self, record: int, cells: list[str]) -> None:
         """Add a row; refuses an image that has one."""
@@ -88,7 +94,7 @@ class RowReader:
                 check_split(self.where(record), word)
             self.splits.append(SPLIT_WORDS[split])
 
-    def check_same(self, record: int, cells: list[str], row: int) -> None:
+    def _check_same(self, record: int, cells: list[str], row: int) -> None:
         """Refuse another split or group than that of the image's first row; join what is verified.
 
         `*` in one of its rows is for the whole image.
@@ -110,6 +116,20 @@ class RowReader:
             both = self.verified_cells[row], cells[roles.verified].strip()
             whole = WHOLE_ROW in both
             self.verified_cells[row] = WHOLE_ROW if whole else DEFAULT.join(filter(None, both))
+
+    def labels(
+        self,
+        layout: Layout,
+        classes: list[str],
+        given: Tensor,
+        verified: Tensor | None,
+        notes: list[str],
+    ) -> Labels:
+        """Put the rows together with their labels."""
+        return Labels(
+            layout, self.names, classes, given, self.records, self.splits, self.groups, verified,
+            notes,
+        )  # fmt: skip
 
     def check_rows(self) -> None:
         """Refuse a table without rows."""

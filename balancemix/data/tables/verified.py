@@ -60,24 +60,24 @@ class VerifiedColumn:
         like = next((cell for cells in before.values() for _, cell in cells if cell), "")
         cells, added = dict(edits.cells), dict(edits.added)
         for i in rows:
-            own = before[path_of(change.names[i])]
-            wanted = [name for name, v in zip(self.classes, verified[i], strict=True) if v]
-            if len(wanted) < len(self.classes):  # else * says it
-                wanted = [name for name in wanted if name in sayable]
-            left = [(record, cell) for record, cell in own if record not in edits.dropped]
+            lines = before[path_of(change.names[i])]
+            expected = [name for name, v in zip(self.classes, verified[i], strict=True) if v]
+            if len(expected) < len(self.classes):  # else * says it
+                expected = [name for name in expected if name in sayable]
+            left = [(record, cell) for record, cell in lines if record not in edits.dropped]
             says = {record: self._names(cell) for record, cell in left}
             for record, names in says.items():
-                if not set(names) <= set(wanted):
+                if not set(names) <= set(expected):
                     cells[record, self.column], says[record] = "", []
-            missing = set(wanted) - {name for names in says.values() for name in names}
+            missing = set(expected) - {name for names in says.values() for name in names}
             if missing and left:
                 record, cell = left[0]
                 names = [each for each in self.classes if each in {*says[record], *missing}]
                 cells[record, self.column] = self._cell(names, cell or like)
-            elif missing and own[-1][0] in added:
-                first, *others = added[own[-1][0]]
-                new = [*first[: self.column], self._cell(wanted, like), *first[self.column + 1 :]]
-                added[own[-1][0]] = [new, *others]
+            elif missing and lines[-1][0] in added:
+                first, *others = added[lines[-1][0]]
+                new = [*first[: self.column], self._cell(expected, like), *first[self.column + 1 :]]
+                added[lines[-1][0]] = [new, *others]
         return replace(edits, cells=cells, added=added)
 
     def _sayable(self, given: Tensor) -> set[str]:
@@ -90,8 +90,8 @@ class VerifiedColumn:
         found: dict[str, list[tuple[int, str]]] = {}
         for record, cells in enumerate(sheet.records()):
             if len(cells) > max(self.image, self.column) and cells[self.image].strip():
-                own = found.setdefault(path_of(cells[self.image].strip()), [])
-                own.append((record, cells[self.column].strip()))
+                records = found.setdefault(path_of(cells[self.image].strip()), [])
+                records.append((record, cells[self.column].strip()))
         return found
 
     def _names(self, cell: str) -> Sequence[str]:

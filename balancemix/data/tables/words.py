@@ -33,11 +33,11 @@ def word_for(value: int, column: Iterable[str], minus: int | None) -> str:
     >>> word_for(0, ["Yes", ""], None), word_for(0, ["1", "-1"], 0), word_for(-1, ["1"], None)
     ('No', '-1', '')
     """
-    said = {MINUS: minus}
+    meaning = {MINUS: minus}
     words = [cell.strip() for cell in column]
     for word in words:
         code = value_of(word)
-        if said.get(code, code) == value and code != BLANK:
+        if meaning.get(code, code) == value and code != BLANK:
             return word
     if value == BLANK:
         return ""
