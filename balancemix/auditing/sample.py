@@ -1,6 +1,6 @@
 """Random samples for people to look at: whole images, or given labels by rank (`wrong:200`).
 
-What is drawn is kept in the store beside the data, in drawing order. So the same command goes on
+What is drawn is kept in the store beside the data, in drawing order. So the same command continues
 where it stopped, and a larger number extends the sample instead of starting another one.
 """
 

@@ -19,7 +19,7 @@ from balancemix.progress import Show, silence
 
 BANDS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)  # of probability
 LEAST = 0.1  # probability of a finding that is kept; fewer than one in ten of others is an error
-RUN_AGAIN = "Your answers are kept. Run the audit again to go on."
+RUN_AGAIN = "Your answers are kept. Run the audit again to continue."
 
 
 @dataclass(frozen=True)

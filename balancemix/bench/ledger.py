@@ -121,8 +121,8 @@ def _split(content: bytes) -> tuple[list[bytes], bytes]:
 
 def _is_torn(rest: bytes) -> bool:
     """Tell whether this is the beginning of a line that was not written to its end."""
-    begun = rest.startswith(_START) or _START.startswith(rest)
-    return begun and _loaded(rest) is None
+    started = rest.startswith(_START) or _START.startswith(rest)
+    return started and _loaded(rest) is None
 
 
 def _loaded(line: bytes) -> Any:

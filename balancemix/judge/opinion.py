@@ -104,7 +104,7 @@ def judge(
     `verified` labels (N×K booleans) are known to be right: they are believed, and no rates are
     estimated from them. Rows of one of the `groups` (N numbers) do not judge each other; give near
     duplicates one group. `landmarks`, `seed` and `device` are those of `Ridge.of`. What takes
-    minutes keeps its finished parts in `folder`, so that the same call goes on after an
+    minutes keeps its finished parts in `folder`, so that the same call resumes after an
     interruption, and deletes them at its end.
 
     >>> generator = torch.Generator().manual_seed(0)

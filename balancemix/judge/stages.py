@@ -1,4 +1,4 @@
-"""Stages: finished parts of a long judgement, in files, to go on from after an interruption.
+"""Stages: finished parts of a long judgement, in files, to resume from after an interruption.
 
 A stage is read only if it was stored whole and of the same data: a file begins with a digest of
 the data and of the content. Where there are several processes, the first one reads and writes.

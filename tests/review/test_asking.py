@@ -248,7 +248,7 @@ def test_a_label_that_is_no_longer_what_it_was_is_not_asked_about(make, photos):
     assert state["findings"] == len(FINDINGS) - 1
     assert state["changed"] == (
         "The data has changed since this audit: its labels are not what they were. Your answers "
-        "are kept. Run the audit again to go on."
+        "are kept. Run the audit again to continue."
     )
 
 
