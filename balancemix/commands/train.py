@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from balancemix.commands.arguments import READING, add_reading
+from balancemix.commands.arguments import READING, add_reading, add_skip_bad
 from balancemix.plan.sections import METHOD, SECTIONS, SEED, help_of, type_of
 
 DESCRIPTION = """\
@@ -114,9 +114,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for flag, setting in OLD_FLAGS.items():
         parser.add_argument(flag, dest=setting, help=argparse.SUPPRESS)
     parser.add_argument("--no-pretrained", action="store_true", help="start with random weights")
-    parser.add_argument(
-        "--skip-bad", action="store_true", help="leave out images that cannot be read"
-    )
+    add_skip_bad(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -1,7 +1,7 @@
 """The sections data, model and train of a plan: each setting with its default; imports no torch."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -76,21 +76,10 @@ class DataPlan:
 
     def reading(self) -> ReadOptions:
         """Return how the files are read."""
-        return ReadOptions(
-            skip_bad=self.skip_bad,
-            verified=self.verified,
-            unannotated=self.unannotated,
-            difficult=self.difficult,
-            holdout=self.holdout,
-            images=None if self.images is None else Path(self.images),
-            format=self.format,
-            sheet=self.sheet,
-            image_column=self.image_column,
-            label_column=self.label_column,
-            separator=self.separator,
-            unlabelled=self.unlabelled,
-            minus_one=self.minus_one,
-        )
+        shared = {each.name for each in fields(self)} & {each.name for each in fields(ReadOptions)}
+        given = {name: getattr(self, name) for name in shared - {"cache", "images"}}
+        images = None if self.images is None else Path(self.images)
+        return ReadOptions(**given, images=images)
 
 
 @dataclass(kw_only=True)
