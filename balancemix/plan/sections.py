@@ -76,6 +76,7 @@ class DataPlan:
 
     def reading(self) -> ReadOptions:
         """Return how the files are read."""
+        # Only training keeps resized images (`cache`); a plan has the folder of images as text.
         shared = {each.name for each in fields(self)} & {each.name for each in fields(ReadOptions)}
         given = {name: getattr(self, name) for name in shared - {"cache", "images"}}
         images = None if self.images is None else Path(self.images)
