@@ -15,7 +15,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    expect,
+    sync_playwright,
+)
 
 from tests.browser.drawn import Drawn, draw_set
 from tests.browser.serving import PATIENCE, Forge, Served
@@ -45,6 +52,7 @@ def chromium() -> str:
 @pytest.fixture(scope="package")
 def playwright() -> Iterator[Any]:
     chromium()
+    expect.set_options(timeout=1000 * PATIENCE / 2)
     with sync_playwright() as running:
         yield running
 
