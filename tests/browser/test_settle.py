@@ -5,7 +5,7 @@ from playwright.sync_api import Page, Response, expect
 
 from tests.browser.conftest import DESKTOP, PHONE, enter
 from tests.browser.drawn import CLASSES, Drawn, draw_set
-from tests.browser.serving import Served, wait_until
+from tests.browser.serving import PATIENCE, Served, wait_until
 
 SAMPLE = "#settle?order=sample"
 SETTLED = """SELECT image.name AS image, sample, settled.undoes AS undoes, palette.classes AS shown
@@ -62,7 +62,7 @@ def test_a_sample_is_settled_blind_and_measured_at_the_end(tmp_path, serve, new_
         page.keyboard.press("Enter")
         images.append(image)
         wait_settled(page, review, i + 1)
-    expect(page.locator("h1")).to_contain_text("9 pictures, measured.", timeout=60_000)
+    expect(page.locator("h1")).to_contain_text("9 pictures, measured.", timeout=1000 * PATIENCE)
     expect(page.locator("h1")).to_contain_text("of the given labels are wrong (")
     page.keyboard.press("p")  # which says so too, and offers no other sample before it is looked at
     whole = page.locator(".card", has_text="The whole data set")
