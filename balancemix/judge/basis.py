@@ -51,6 +51,7 @@ class Basis:
     spectrum: Tensor  # r: w
     kept: Tensor | None = None  # N×r: V, where all pairs were compared
     whiten: Tensor | None = None  # M×M, where they were not: see `_whitening`
+    drawn: Tensor | None = None  # M: which rows are the landmarks, where rows were drawn
     key: bytes | None = None  # of the features and settings, where a stage is stored
 
     def __len__(self) -> int:
@@ -76,6 +77,16 @@ class Basis:
         x = self.standardised(features)
         return squared_exponential(x, self.landmarks) if len(self.landmarks) else x
 
+    def projected(self, target: Tensor, mean: Tensor) -> Tensor:
+        """Compute Vᵀ(y − ȳ): r×K."""
+        if self.kept is not None:
+            return self.kept.T @ (target - mean).to(self.device)
+        total = self.lift.new_zeros(len(self.lift), target.shape[1])
+        for rows in local_blocks(len(self)):
+            z = self.similarities(self.features[rows])
+            total += z.T @ (target[rows] - mean).to(self.device)
+        return (self.lift / self.spectrum).T @ processes.all_reduce(total)
+
     def standardised(self, features: Tensor) -> Tensor:
         """Standardise rows of raw features."""
         return (features.to(self.device).float() - self.mean) / self.scale
@@ -99,7 +110,7 @@ class Basis:
         factor = torch.linalg.cholesky(gram)
         lift = torch.linalg.solve_triangular(factor, self.whiten.T.double(), upper=False).T.float()
         ones = lift.new_ones(lift.shape[1])
-        return dataclasses.replace(self, features=part, lift=lift, spectrum=ones)
+        return dataclasses.replace(self, features=part, lift=lift, spectrum=ones, drawn=None)
 
 
 def make_basis(
@@ -127,9 +138,11 @@ def make_basis(
     if count >= len(features):
         return _compared(features, mean, scale)
     order = torch.randperm(len(features), generator=torch.Generator().manual_seed(seed))
-    chosen = (features[order[:count].sort().values].to(device).float() - mean) / scale
+    drawn = order[:count].sort().values
+    chosen = (features[drawn].to(device).float() - mean) / scale
     if stages is None or len(features) * count**2 < LONG:
-        return _streamed(features, mean, scale, chosen, _whitening(chosen))
+        made = _streamed(features, mean, scale, chosen, _whitening(chosen))
+        return dataclasses.replace(made, drawn=drawn)
     key = fingerprint(features, count, seed)
     stored = stages.load("basis", key)
     if stored is None:
@@ -137,9 +150,10 @@ def make_basis(
         made = _streamed(features, mean, scale, chosen, whiten)
         parts = {"lift": made.lift, "spectrum": made.spectrum, "whiten": whiten}
         stages.save("basis", key, parts)
-        return dataclasses.replace(made, key=key)
+        return dataclasses.replace(made, drawn=drawn, key=key)
     lift, spectrum, whiten = (stored[name].to(device) for name in ("lift", "spectrum", "whiten"))
-    return Basis(features, mean, scale, chosen, lift, spectrum, whiten=whiten, key=key)
+    made = Basis(features, mean, scale, chosen, lift, spectrum, whiten=whiten)
+    return dataclasses.replace(made, drawn=drawn, key=key)
 
 
 def landmarks_for(rows: int) -> int:

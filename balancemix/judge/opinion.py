@@ -26,6 +26,8 @@ from balancemix.judge.ridge import Penalty, Ridge
 from balancemix.judge.stages import Stages, fingerprint
 from balancemix.labels.table import LabelMatrix, as_given, as_verified
 
+_SCORES = "refined"  # how stored scores were found: others are ignored
+
 
 @dataclass(frozen=True)
 class Opinion:
@@ -157,7 +159,8 @@ def _scored(
     """
     stages, key = Stages(None), b""
     if ridge.stages is not None and ridge.basis.key is not None:
-        stages, key = ridge.stages, fingerprint(ridge.basis.key, given, doubtful, ridge.groups)
+        parts = (ridge.basis.key, given, doubtful, ridge.groups)
+        stages, key = ridge.stages, fingerprint(_SCORES, *parts)
     if stored := stages.load("scores", key):
         grid, errors = stored["grid"].tolist(), stored["errors"].tolist()
         return Penalty(float(stored["best"]), grid, errors), stored["score"]

@@ -20,6 +20,7 @@ from balancemix import processes
 from balancemix.errors import InputError
 from balancemix.judge.basis import Basis, Kernel, duplicates, make_basis
 from balancemix.judge.blocks import blocks, local_blocks
+from balancemix.judge.refine import is_refined, refined
 from balancemix.judge.row_sets import patterns, shared_groups
 from balancemix.judge.stages import Stages
 from balancemix.models.kernel import KernelMachine, squared_exponential
@@ -91,7 +92,7 @@ class Ridge:
         """Score every row of every class by the other rows: N×K."""
         target = self._checked(target, known)
         if known is None or bool(known.all()):
-            return _left_out(self, target, penalty)
+            return self._refined(target, penalty)
         scores = torch.zeros(target.shape)
         for classes, rows in patterns(known):
             rest = (~known[:, classes[0]]).nonzero()[:, 0]
@@ -121,7 +122,7 @@ class Ridge:
                 (self._only(rows), target[rows][:, classes], every[rows][:, classes])
                 for classes, rows in some
             ]
-        projected = [_projected(part.basis, y, y.mean(0)) for part, y, _ in cases]
+        projected = [part.basis.projected(y, y.mean(0)) for part, y, _ in cases]
         errors = dict.fromkeys(GRID, 0.0)
         for grid in _growing(errors):
             each = [_errors(*case, v, grid) for case, v in zip(cases, projected, strict=True)]
@@ -142,7 +143,7 @@ class Ridge:
         target, basis = self._checked(target, known), self.basis
         if known is None or bool(known.all()):
             mean = target.mean(0)
-            projected = _projected(basis, target, mean)
+            projected = basis.projected(target, mean)
             coefficients = basis.lift @ (projected / (basis.spectrum + penalty)[:, None])
             return self._machine(coefficients, mean.to(basis.device))
         coefficients = basis.lift.new_zeros(len(basis.lift), target.shape[1])
@@ -154,6 +155,13 @@ class Ridge:
             coefficients[places, classes] = part.coefficients
             intercept[classes] = part.intercept
         return self._machine(coefficients, intercept)
+
+    def _refined(self, target: Tensor, penalty: float) -> Tensor:
+        """Score every row by landmarks, and by all pairs where this takes minutes at most."""
+        scores = None
+        if is_refined(self.basis) and next(shared_groups(self.groups), None) is None:
+            scores = refined(self.basis, target, penalty)
+        return _left_out(self, target, penalty) if scores is None else scores
 
     def _machine(self, coefficients: Tensor, intercept: Tensor) -> KernelMachine:
         basis = self.basis
@@ -183,7 +191,7 @@ class Ridge:
 def _left_out(ridge: Ridge, target: Tensor, penalty: float) -> Tensor:
     """Score every row by the others, where every label is known."""
     basis, mean = ridge.basis, target.mean(0)
-    projected = _projected(basis, target, mean)
+    projected = basis.projected(target, mean)
     scores = torch.zeros(target.shape)
     with progress("score", len(basis)) as show:
         for rows in local_blocks(len(basis)):
@@ -236,17 +244,6 @@ def _group_scores(
     without = torch.eye(len(rows)) - hat.cpu()
     solution: Tensor = torch.linalg.lstsq(without, rest).solution
     return target - solution
-
-
-def _projected(basis: Basis, target: Tensor, mean: Tensor) -> Tensor:
-    """Compute Vᵀ(y − ȳ): r×K."""
-    if basis.kept is not None:
-        return basis.kept.T @ (target - mean).to(basis.device)
-    total = basis.lift.new_zeros(len(basis.lift), target.shape[1])
-    for rows in local_blocks(len(basis)):
-        z = basis.similarities(basis.features[rows])
-        total += z.T @ (target[rows] - mean).to(basis.device)
-    return (basis.lift / basis.spectrum).T @ processes.all_reduce(total)
 
 
 def _errors(

@@ -102,7 +102,7 @@ def test_a_flipped_byte_of_a_stage_is_noticed(tmp_path, monkeypatch, long):
         content = path.read_bytes()
         stages, key = Stages(tmp_path), fingerprint(x, 11, 0)
         if path.stem == "scores":
-            key = fingerprint(key, given, given, None)  # all of them doubtful
+            key = fingerprint("refined", key, given, given, None)  # all of them doubtful
         assert stages.load(path.stem, key)
         for place in range(0, len(content), 7):
             flipped = bytearray(content)
@@ -113,6 +113,16 @@ def test_a_flipped_byte_of_a_stage_is_noticed(tmp_path, monkeypatch, long):
         assert stages.load(path.stem, key) is None
         path.write_bytes(b"")
         assert stages.load(path.stem, key) is None
+
+
+def test_scores_that_an_earlier_version_stored_are_ignored(tmp_path, monkeypatch, long):
+    x, given = make()
+    killed(monkeypatch, LAST, given, x, landmarks=30, folder=tmp_path)
+    (tmp_path / "scores.stage").unlink()
+    old = {"score": torch.zeros(given.shape), "best": torch.tensor(1.0), "grid": torch.ones(1)}
+    key = fingerprint(fingerprint(x, 30, 0), given, given, None)
+    Stages(tmp_path).save("scores", key, old | {"errors": torch.ones(1)})
+    same(judge(given, x, landmarks=30), judge(given, x, landmarks=30, folder=tmp_path))
 
 
 def test_a_short_judgement_stores_nothing(tmp_path, monkeypatch):

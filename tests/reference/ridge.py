@@ -35,6 +35,27 @@ def left_out(features, target, penalty, groups=None, similarity=kernel, *, hold=
     return scores
 
 
+def refined(features, target, penalty, landmarks, sample):
+    """Solve A, and estimate the diagonal of its inverse from its values at a sample of rows."""
+    x = standardise(features)
+    similar = kernel(x, x)
+    inverse = np.linalg.inv(similar + penalty * np.eye(len(x)))
+    across = similar[:, landmarks]
+    low = across @ np.linalg.solve(similar[np.ix_(landmarks, landmarks)], across.T)
+    lacking = 1 - np.diag(low)
+    near = np.linalg.inv(low + (penalty + lacking.mean()) * np.eye(len(x)))
+    diagonal = np.zeros(len(x))
+    is_landmark = np.isin(np.arange(len(x)), landmarks)
+    for part in (is_landmark, ~is_landmark):
+        terms = np.stack([np.ones(len(x)), np.diag(near), lacking * ~is_landmark], 1)
+        rows = [i for i in sample if part[i]]
+        factors = np.linalg.lstsq(terms[rows], np.diag(inverse)[rows], rcond=None)[0]
+        diagonal[part] = terms[part] @ factors
+    diagonal[sample] = np.diag(inverse)[sample]
+    weights = inverse @ (target - target.mean(0))
+    return target - weights / diagonal[:, None]
+
+
 def log_likelihood(score, given, slope, shift, rho0, rho1):
     """Sum log P(given | score) of the noise model over the rows of one class, one by one."""
     total = 0.0
