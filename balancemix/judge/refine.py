@@ -29,7 +29,7 @@ from balancemix.judge.blocks import blocks, local_blocks
 from balancemix.models.kernel import squared_exponential
 from balancemix.progress import progress
 
-MOST = 65_536  # rows: time grows as their square, and is as much again as the landmarks take
+MOST = 65_536  # rows: time grows as their square
 _SAMPLE = 128  # landmarks, and as many other rows, of which a is exact
 _STEPS = 40
 _SMALL = 1e-4  # what may be left of a right side

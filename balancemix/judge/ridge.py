@@ -4,7 +4,8 @@
           = ȳ + (f − h·(y − ȳ)) / (1 − h)                                     the same by V and w
 
 f is the fit of y − ȳ, h the leverage Σⱼ V²ᵢⱼ·wⱼ/(wⱼ + λ): nothing is fitted again. The mean ȳ and
-the standardisation of the features are those of all rows.
+the standardisation of the features are those of all rows. Where rows are compared with landmarks,
+the first line is solved for up to 65,536 rows (judge/refine.py), and the second beyond.
 """
 
 from __future__ import annotations
