@@ -32,7 +32,8 @@ from torch import Tensor
 from balancemix.data import FeatureRows
 from balancemix.evaluation.metrics import average_precision
 from balancemix.judge import Opinion, judge, refine
-from balancemix.judge.ridge import Penalty, Ridge
+from balancemix.judge.penalty import Penalty
+from balancemix.judge.ridge import Ridge
 from balancemix.labels import noise
 from balancemix.methods import Mixup
 from balancemix.plan.plan import Plan

@@ -80,7 +80,7 @@ def modelled(
 
 def _fit(given: Tensor, doubt: Tensor, posterior: Tensor, side: int) -> Curve | None:
     """Average the errors of a side in bins of doubt, and make them increase."""
-    from sklearn.isotonic import isotonic_regression
+    from scipy.optimize import isotonic_regression
 
     values = doubt[(given == side) & doubt.isfinite()].numpy()
     if not len(values):
@@ -99,7 +99,7 @@ def _fit(given: Tensor, doubt: Tensor, posterior: Tensor, side: int) -> Curve | 
         errors += np.bincount(place, e, minlength=len(count))
     filled = count > 0
     count, total, errors = count[filled], total[filled], errors[filled]
-    heights = isotonic_regression(errors / count, sample_weight=count, y_min=0, y_max=1)
+    heights = isotonic_regression(errors / count, weights=count).x.clip(0, 1)
     return Curve(total / count, heights)
 
 

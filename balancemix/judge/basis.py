@@ -4,11 +4,11 @@ Ridge regression with penalty λ fits N×K targets y by V·diag(w/(w + λ))·V�
 orthonormal columns; with a kernel, V and w are the eigenvectors and eigenvalues of the N×N matrix
 of similarities. They depend only on the features: factored once, they serve any target and penalty.
 
-Up to `EXACT` rows the matrix itself is factored. Beyond, rows are described by their similarity to
-M of them, the landmarks (Nyström; Williams and Seeger, NIPS 2000): a sum over the rows gives an M×M
-matrix to factor instead, and V is computed again, block by block, whenever it is needed. Time grows
-as N·M·(M + D), memory does not grow with N·M. Linear ridge regression is the same with the features
-in place of similarities.
+Up to `EXACT` rows all pairs are compared; beyond `FEW`, without eigenvectors (judge/pairs.py). Of
+more rows, each is described by its similarity to M of them, the landmarks (Nyström; Williams and
+Seeger, NIPS 2000): a sum over the rows gives an M×M matrix to factor instead, and V is computed
+again, block by block, whenever it is needed. Time grows as N·M·(M + D), memory does not grow with
+N·M. Linear ridge regression is the same with the features in place of similarities.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from torch import Tensor
 from balancemix import processes
 from balancemix.errors import InputError
 from balancemix.judge.blocks import blocks, local_blocks
+from balancemix.judge.pairs import Pairs
 from balancemix.judge.stages import Stages, fingerprint
 from balancemix.models.kernel import squared_exponential
 from balancemix.progress import progress
@@ -31,6 +32,7 @@ from balancemix.progress import progress
 Kernel = Literal["rbf", "linear"]
 
 EXACT = 16_384  # rows of which all pairs are compared
+FEW = 1024  # rows of which eigenvectors take next to no time
 FEWEST = 10  # rows
 _WORK = 1e13  # rows × landmarks²: minutes on two cores
 LONG = 1e12  # … : what takes less is not worth a file to go on from
@@ -92,11 +94,9 @@ class Basis:
         return (features.to(self.device).float() - self.mean) / self.scale
 
     def only(self, rows: Tensor) -> Basis:
-        """Factor some of the rows alone, standardised as they are."""
-        part = self.features[rows]
-        if self.whiten is None:
-            return _compared(part, self.mean, self.scale)
-        return _streamed(part, self.mean, self.scale, self.landmarks, self.whiten)
+        """Factor some of the rows alone, standardised as they are. Not of compared pairs."""
+        assert self.whiten is not None
+        return _streamed(self.features[rows], self.mean, self.scale, self.landmarks, self.whiten)
 
     def penalised(self, rows: Tensor, penalty: float) -> Basis:
         """Factor some of the rows with a penalty included, so that the one left to add is 0.
@@ -121,7 +121,7 @@ def make_basis(
     seed: int = 0,
     device: torch.device | str = "cpu",
     stages: Stages | None = None,
-) -> Basis:
+) -> Basis | Pairs:
     """Factor N×D features.
 
     `landmarks` is the number of rows to compare all others with; None compares all pairs of up to
@@ -136,7 +136,7 @@ def make_basis(
         return _streamed(features, mean, scale, none, same)
     count = landmarks or landmarks_for(len(features))
     if count >= len(features):
-        return _compared(features, mean, scale)
+        return compared(features, mean, scale)
     order = torch.randperm(len(features), generator=torch.Generator().manual_seed(seed))
     drawn = order[:count].sort().values
     chosen = (features[drawn].to(device).float() - mean) / scale
@@ -212,12 +212,12 @@ def _standard(features: Tensor) -> tuple[Tensor, Tensor]:
     return (mean + shift).float(), scale.float()
 
 
-def _compared(features: Tensor, mean: Tensor, scale: Tensor) -> Basis:
-    """Factor the similarities of all pairs of rows."""
+def compared(features: Tensor, mean: Tensor, scale: Tensor) -> Basis | Pairs:
+    """Compare all pairs of rows, with standardisation as it is; a few are factored for good."""
+    if len(features) > FEW:
+        return Pairs(features, mean, scale)
     x = (features.to(mean.device).float() - mean) / scale
-    with progress(f"compare {len(x):,} rows", 1) as show:  # one step, of minutes if there are many
-        spectrum, vectors = torch.linalg.eigh(squared_exponential(x, x))
-        show.advance()
+    spectrum, vectors = torch.linalg.eigh(squared_exponential(x, x))
     return Basis(features, mean, scale, x, vectors, spectrum.clamp(min=0), vectors)
 
 

@@ -22,7 +22,8 @@ from torch import Tensor
 from balancemix.errors import InputError
 from balancemix.judge.blocks import blocks
 from balancemix.judge.noise_model import fit_noise_model
-from balancemix.judge.ridge import Penalty, Ridge
+from balancemix.judge.penalty import Penalty
+from balancemix.judge.ridge import Ridge
 from balancemix.judge.stages import Stages, fingerprint
 from balancemix.labels.table import LabelMatrix, as_given, as_verified
 

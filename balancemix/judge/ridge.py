@@ -4,48 +4,34 @@
           = ȳ + (f − h·(y − ȳ)) / (1 − h)                                     the same by V and w
 
 f is the fit of y − ȳ, h the leverage Σⱼ V²ᵢⱼ·wⱼ/(wⱼ + λ): nothing is fitted again. The mean ȳ and
-the standardisation of the features are those of all rows. Where rows are compared with landmarks,
-the first line is solved for up to 65,536 rows (judge/refine.py), and the second beyond.
+the standardisation of the features are those of all rows. The first line is solved for many rows
+whose pairs are all compared (judge/pairs.py), and for up to 65,536 rows compared with landmarks
+(judge/refine.py); the second for others (judge/basis.py).
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from balancemix import processes
 from balancemix.errors import InputError
-from balancemix.judge.basis import Basis, Kernel, duplicates, make_basis
+from balancemix.judge.basis import FEW, Basis, Kernel, compared, duplicates, make_basis
 from balancemix.judge.blocks import blocks, local_blocks
+from balancemix.judge.pairs import Pairs
+from balancemix.judge.penalty import GRID, Penalty, growing, least
 from balancemix.judge.refine import is_refined, refined
 from balancemix.judge.row_sets import patterns, shared_groups
 from balancemix.judge.stages import Stages
-from balancemix.models.kernel import KernelMachine, squared_exponential
+from balancemix.models.kernel import KernelMachine
 from balancemix.progress import progress
 
-GRID = tuple(2.0**power for power in range(-3, 8))
-_WIDER = 8  # steps by which the grid may grow on each side
 _SCORED = 20_000  # rows by which a penalty is chosen
 _PATTERNS = 8  # sets of known rows by which a penalty is chosen
 _LEAST = 1e-6  # of 1 − h
-
-
-@dataclass(frozen=True)
-class Penalty:
-    """A penalty chosen by leave-one-out error."""
-
-    best: float
-    grid: list[float]
-    errors: list[float]  # for each of the grid
-
-    @property
-    def at_edge(self) -> bool:
-        """Whether a penalty beyond the grid might be better."""
-        return self.best in (*self.grid[:1], *self.grid[-1:])
 
 
 class Ridge:
@@ -56,7 +42,7 @@ class Ridge:
     """
 
     def __init__(
-        self, basis: Basis, groups: Tensor | None = None, stages: Stages | None = None
+        self, basis: Basis | Pairs, groups: Tensor | None = None, stages: Stages | None = None
     ) -> None:
         if groups is not None and groups.shape != (len(basis),):
             raise InputError(f"groups must be {len(basis)} numbers, not {tuple(groups.shape)}")
@@ -110,8 +96,10 @@ class Ridge:
         """Choose the penalty with the least leave-one-out error, of all labels or of some.
 
         A class's squared error is divided by the sum of its targets, so that rare classes count.
-        The grid grows as long as its edge is the best. With many patterns of known rows, some are
-        enough to choose by. `counted` are N×K booleans: the labels whose errors count.
+        The grid grows as long as its edge is the best. Where each penalty takes a factor of its
+        own, some of the rows choose from the grid, and the search begins with their penalty and its
+        double. With many patterns of known rows, some are enough to choose by. `counted` are N×K
+        booleans: the labels whose errors count.
         """
         target = self._checked(target, known)
         every = torch.ones_like(target) if counted is None else counted.to(target)
@@ -123,18 +111,15 @@ class Ridge:
                 (self._only(rows), target[rows][:, classes], every[rows][:, classes])
                 for classes, rows in some
             ]
-        projected = [part.basis.projected(y, y.mean(0)) for part, y, _ in cases]
-        errors = dict.fromkeys(GRID, 0.0)
-        for grid in _growing(errors):
-            each = [_errors(*case, v, grid) for case, v in zip(cases, projected, strict=True)]
-            errors |= zip(grid, map(sum, zip(*each, strict=True)), strict=True)
-        grid = sorted(errors)
-        best = min(grid, key=errors.__getitem__)
-        penalty = Penalty(best, grid, [errors[value] for value in grid])
+        grid: Sequence[float] = GRID
+        if any(isinstance(part.basis, Pairs) for part, _, _ in cases):
+            begin = least(_searched([_some(*case) for case in cases], GRID))
+            grid = begin, begin * 2  # more rows bear no smaller penalty, as a rule
+        penalty = Penalty.of(_searched(cases, grid))
         if penalty.at_edge:
             warnings.warn(
-                f"the best penalty, {best:g}, is at the edge of those tried: the features say next "
-                "to nothing of these labels, or fit them without error",
+                f"the best penalty, {penalty.best:g}, is at the edge of those tried: the features "
+                "say next to nothing of these labels, or fit them without error",
                 stacklevel=2,
             )
         return penalty
@@ -143,25 +128,29 @@ class Ridge:
         """Fit all rows, and return what scores any others."""
         target, basis = self._checked(target, known), self.basis
         if known is None or bool(known.all()):
+            if isinstance(basis, Pairs):
+                return basis.solve(target, penalty)
             mean = target.mean(0)
             projected = basis.projected(target, mean)
             coefficients = basis.lift @ (projected / (basis.spectrum + penalty)[:, None])
             return self._machine(coefficients, mean.to(basis.device))
-        coefficients = basis.lift.new_zeros(len(basis.lift), target.shape[1])
-        intercept = basis.lift.new_zeros(target.shape[1])
+        inputs = len(basis.landmarks) or len(basis.mean)
+        coefficients = basis.mean.new_zeros(inputs, target.shape[1])
+        intercept = basis.mean.new_zeros(target.shape[1])
         for classes, rows in patterns(known):
             part = self._at(rows, target[rows][:, classes], penalty)[1]
             # Where all pairs are compared, the landmarks are the rows.
-            places = slice(None) if basis.kept is None else rows[:, None]
+            places = rows[:, None] if basis.whiten is None else slice(None)
             coefficients[places, classes] = part.coefficients
             intercept[classes] = part.intercept
         return self._machine(coefficients, intercept)
 
     def _refined(self, target: Tensor, penalty: float) -> Tensor:
         """Score every row by landmarks, and by all pairs where this takes minutes at most."""
-        scores = None
-        if is_refined(self.basis) and next(shared_groups(self.groups), None) is None:
-            scores = refined(self.basis, target, penalty)
+        basis, scores = self.basis, None
+        alone = next(shared_groups(self.groups), None) is None
+        if isinstance(basis, Basis) and is_refined(basis) and alone:
+            scores = refined(basis, target, penalty)
         return _left_out(self, target, penalty) if scores is None else scores
 
     def _machine(self, coefficients: Tensor, intercept: Tensor) -> KernelMachine:
@@ -169,16 +158,21 @@ class Ridge:
         return KernelMachine(basis.mean, basis.scale, basis.landmarks, coefficients, intercept)
 
     def _only(self, rows: Tensor) -> Ridge:
+        basis = self.basis
         groups = None if self.groups is None else self.groups[rows]
-        return Ridge(self.basis.only(rows), groups)
+        if isinstance(basis, Basis) and basis.whiten is not None:
+            return Ridge(basis.only(rows), groups)
+        return Ridge(compared(basis.features[rows], basis.mean, basis.scale), groups)
 
     def _at(self, rows: Tensor, target: Tensor, penalty: float) -> tuple[Tensor, KernelMachine]:
         """Score some rows by each other and fit them at one penalty, without an eigenbasis."""
         groups = None if self.groups is None else self.groups[rows]
-        if self.basis.whiten is None:
-            return _compared_at(self.basis, rows, groups, target, penalty)
-        part = Ridge(self.basis.penalised(rows, penalty), groups)
-        return _left_out(part, target, 0.0), part.solve(target, 0.0)
+        basis = self.basis
+        if isinstance(basis, Basis) and basis.whiten is not None:
+            part = Ridge(basis.penalised(rows, penalty), groups)
+            return _left_out(part, target, 0.0), part.solve(target, 0.0)
+        part = Ridge(Pairs(basis.features[rows], basis.mean, basis.scale), groups)
+        return _left_out(part, target, penalty), part.solve(target, penalty)
 
     def _checked(self, target: Tensor, known: Tensor | None) -> Tensor:
         if target.ndim != 2 or len(target) != len(self):
@@ -192,6 +186,8 @@ class Ridge:
 def _left_out(ridge: Ridge, target: Tensor, penalty: float) -> Tensor:
     """Score every row by the others, where every label is known."""
     basis, mean = ridge.basis, target.mean(0)
+    if isinstance(basis, Pairs):
+        return basis.left_out(target, penalty, list(shared_groups(ridge.groups)))
     projected = basis.projected(target, mean)
     scores = torch.zeros(target.shape)
     with progress("score", len(basis)) as show:
@@ -204,25 +200,6 @@ def _left_out(ridge: Ridge, target: Tensor, penalty: float) -> Tensor:
         centred = target[group] - mean
         scores[group] = _group_scores(basis, group, projected, centred, penalty) + mean
     return scores
-
-
-def _compared_at(
-    basis: Basis, rows: Tensor, groups: Tensor | None, target: Tensor, penalty: float
-) -> tuple[Tensor, KernelMachine]:
-    """Score rows by A⁻¹, where all pairs of them are compared, and fit them."""
-    x, mean = basis.standardised(basis.features[rows]), target.mean(0)
-    a = squared_exponential(x, x)
-    a.diagonal().add_(penalty)
-    factor, failed = torch.linalg.cholesky_ex(a)
-    if int(failed):  # next to no penalty: float32 has too few digits
-        factor = torch.linalg.cholesky(a.double())
-    inverse = torch.cholesky_inverse(factor).float()
-    weights = torch.cholesky_solve((target - mean).to(factor), factor).float()
-    scores = target - (weights / inverse.diagonal()[:, None]).cpu()
-    for group in shared_groups(groups):
-        within = inverse[group][:, group]
-        scores[group] = target[group] - torch.linalg.solve(within, weights[group]).cpu()
-    return scores, KernelMachine(basis.mean, basis.scale, x, weights, mean.to(basis.device))
 
 
 def _scores(
@@ -247,12 +224,43 @@ def _group_scores(
     return target - solution
 
 
+Labels = tuple[Ridge, Tensor, Tensor]  # rows, their targets, and which of these count
+
+
+def _some(ridge: Ridge, target: Tensor, counted: Tensor) -> Labels:
+    """Draw rows that are so few that eigenvectors take next to no time."""
+    order = torch.randperm(len(ridge), generator=torch.Generator().manual_seed(0))
+    rows = order[:FEW].sort().values
+    return ridge._only(rows), target[rows], counted[rows]
+
+
+def _searched(cases: Sequence[Labels], grid: Sequence[float]) -> dict[float, float]:
+    """Compute the leave-one-out error of each penalty of a grid, and beyond it if need be."""
+    projected = [
+        None if isinstance(part.basis, Pairs) else part.basis.projected(y, y.mean(0))
+        for part, y, _ in cases
+    ]
+    errors = dict.fromkeys(grid, 0.0)
+    for more in growing(errors):
+        each = [_errors(*case, v, more) for case, v in zip(cases, projected, strict=True)]
+        errors |= zip(more, map(sum, zip(*each, strict=True)), strict=True)
+    return errors
+
+
 def _errors(
-    ridge: Ridge, target: Tensor, counted: Tensor, projected: Tensor, grid: Sequence[float]
+    ridge: Ridge, target: Tensor, counted: Tensor, projected: Tensor | None, grid: Sequence[float]
 ) -> list[float]:
-    """Compute the leave-one-out error of each penalty, over some of the rows if there are many."""
+    """Compute the leave-one-out error of each penalty, over some of the rows if there are many.
+
+    Where pairs are compared, nothing is `projected`.
+    """
     basis, mean, errors = ridge.basis, target.mean(0), [0.0] * len(grid)
     weight = len(target) / target.sum(0).clamp(min=1e-3)
+    if isinstance(basis, Pairs):
+        left_out = (_left_out(ridge, target, penalty) for penalty in grid)
+        off = (((scores - target).square() * counted).sum(0) for scores in left_out)
+        return [float((each * weight).sum()) / len(target) for each in off]
+    assert projected is not None
     shared = list(shared_groups(ridge.groups))
     alone = torch.ones(len(basis), dtype=torch.bool)
     for group in shared:
@@ -277,16 +285,3 @@ def _errors(
         for place, penalty in enumerate(grid):
             add(_group_scores(basis, group, projected, centred, penalty), centred, group, place)
     return errors
-
-
-def _growing(errors: dict[float, float]) -> Iterator[list[float]]:
-    """List the grid, then one more penalty at a time beyond an edge that is the best so far."""
-    yield list(errors)
-    for _ in range(2 * _WIDER):
-        best, least, most = min(errors, key=errors.__getitem__), min(errors), max(errors)
-        if best == least and least > GRID[0] / 2**_WIDER:
-            yield [least / 2]
-        elif best == most and most < GRID[-1] * 2**_WIDER:
-            yield [most * 2]
-        else:
-            return

@@ -27,7 +27,8 @@ from typing import NamedTuple
 from torch import Tensor
 
 from balancemix.judge.basis import Kernel
-from balancemix.judge.ridge import Penalty, Ridge
+from balancemix.judge.penalty import Penalty
+from balancemix.judge.ridge import Ridge
 from balancemix.labels.table import check_given
 from balancemix.methods.base import Method
 from balancemix.models.kernel import KernelMachine

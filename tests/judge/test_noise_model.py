@@ -84,3 +84,33 @@ def test_classes_without_known_or_without_positive_labels_do_no_harm():
         assert bool(value.isfinite().all())
     q = model.posterior(given, model.confidence(score))
     assert bool(((q >= 0) & (q <= 1)).all())
+
+
+def test_derivatives_are_those_of_autograd_and_steps_those_of_adam(monkeypatch):
+    generator = torch.Generator().manual_seed(0)
+    v = torch.randn(12, 5, generator=generator).double()
+    rows = torch.full((12, 5), 7.0).double()
+    positives = torch.randint(0, 8, (12, 5), generator=generator).double()
+    positives[:, 0] = rows[:, 0]  # a class without negatives
+    log_frequency = torch.randn(5, generator=generator).double()
+    sizes = (1, 5, 5, 1, 1, 5, 1, 5)
+    at = noise_model.Parameters(*(torch.randn(n, generator=generator).double() for n in sizes))
+    rest = v, positives, rows, log_frequency
+    for level in (0.0, 12.0):  # the second leaves no span between the rates
+        flat = (at.flat + level).requires_grad_()
+        noise_model.loss(at.of(flat), *rest).sum().backward()
+        ours = noise_model.gradient(at.of(flat.detach()), *rest).flat
+        torch.testing.assert_close(ours, flat.grad)
+    monkeypatch.setattr(noise_model, "_STEPS", 20)
+    theirs = at.flat.requires_grad_()
+    adam = torch.optim.Adam([theirs], lr=0.05, betas=(0.9, 0.99))
+    annealing = torch.optim.lr_scheduler.CosineAnnealingLR(adam, 20)
+    for _ in range(20):
+        adam.zero_grad()
+        noise_model.loss(at.of(theirs), *rest).sum().backward()
+        adam.step()
+        annealing.step()
+    ours = noise_model._descended(
+        at.flat.detach(), lambda x: noise_model.gradient(at.of(x), *rest).flat
+    )
+    torch.testing.assert_close(ours, theirs.detach())

@@ -12,7 +12,8 @@ from balancemix.errors import InputError
 from balancemix.judge import basis as basis_module
 from balancemix.judge import blocks
 from balancemix.judge.basis import make_basis
-from balancemix.judge.ridge import GRID, Ridge
+from balancemix.judge.penalty import GRID
+from balancemix.judge.ridge import Ridge
 from tests.reference import ridge as slow
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from balancemix.judge.opinion import Opinion
-from balancemix.judge.ridge import Penalty
+from balancemix.judge.penalty import Penalty
 from balancemix.methods import METHODS, Method
 from tests.toys import EPOCHS, Training, make_data
 
