@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,15 +14,43 @@ from torch import Tensor
 
 from balancemix.auditing.judged import Factors, Judged, judge_features, judge_nothing
 from balancemix.data import read, rows_of
+from balancemix.data.beside import folder_beside
 from balancemix.data.source import ReadOptions, Source
 from balancemix.errors import InputError
 from balancemix.judge.basis import FEWEST
+from balancemix.judge.stages import Stages
 from balancemix.labels.table import Status
 from balancemix.plan.plan import Plan
 from balancemix.run import Run
 from balancemix.training.devices import best_device
 from balancemix.training.experiment import load_rows, view_of
 from balancemix.training.features import features_of
+
+
+class SpareStages(Stages):
+    """Stages beside a data set, which a judgement does without where they cannot be kept."""
+
+    @classmethod
+    def beside(cls, data: Path) -> SpareStages:
+        """Keep them where the features of images are kept; of a built-in set, keep none."""
+        folder = folder_beside(data.expanduser()) if data.expanduser().exists() else None
+        return cls(folder and folder / "judge")
+
+    def save(self, name: str, key: bytes, tensors: Mapping[str, Tensor]) -> None:
+        """Store a stage, or warn."""
+        try:
+            super().save(name, key, tensors)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            warnings.warn(f"{self.folder}: cannot be kept ({reason})", stacklevel=2)
+            self.folder = None
+
+    def remove(self) -> None:
+        """Delete the stages, and the folders that are then empty."""
+        super().remove()
+        if self.folder is not None:
+            with suppress(OSError):
+                self.folder.parent.rmdir()
 
 
 def judge_data(
@@ -113,4 +145,5 @@ def _judge(source: Source, labels: Labels, plan: Plan, factors: Factors | None) 
     features = features_of(rows_of(source, view_of(plan, plan.data.path)), plan)
     device = best_device(plan.train.device)
     facts |= {"groups": source.group_numbers, "device": device, "factors": factors}
+    facts["stages"] = SpareStages.beside(Path(plan.data.path))
     return judge_features(given, features, verified=verified, **facts)

@@ -17,6 +17,7 @@ from balancemix.judge.basis import FEWEST, check_features
 from balancemix.judge.noise_model import fit_noise_model
 from balancemix.judge.opinion import Opinion, is_judged, judge
 from balancemix.judge.ridge import Ridge
+from balancemix.judge.stages import Stages
 from balancemix.labels.chunks import chunks
 from balancemix.labels.table import as_given, as_verified, check_confidence
 
@@ -59,18 +60,33 @@ class Judged:
 
 
 class Factors:
-    """The factored features of rows: most of a judge's time, and the same whatever the labels."""
+    """The factored features of rows: most of a judge's time, and the same whatever the labels.
+
+    What takes minutes is also kept in the `stages` that `of` is given, until `finish`.
+    """
 
     def __init__(self) -> None:
         self._ridge: Ridge | None = None
         self._made_of: tuple[Tensor, Tensor | None] | None = None
+        self._stages = Stages(None)
 
-    def of(self, features: Tensor, groups: Tensor | None, device: torch.device | str) -> Ridge:
+    def of(
+        self,
+        features: Tensor,
+        groups: Tensor | None,
+        device: torch.device | str,
+        stages: Stages | None = None,
+    ) -> Ridge:
         """Return the factors of these rows, made before or made now."""
         if self._ridge is None or not self._fits(features, groups):
-            self._ridge = Ridge.of(features, groups=groups, device=device)
+            self._stages = stages or Stages(None)
+            self._ridge = Ridge.of(features, groups=groups, device=device, stages=self._stages)
             self._made_of = features, groups
         return self._ridge
+
+    def finish(self) -> None:
+        """Delete the stages, as all judgements have ended."""
+        self._stages.remove()
 
     def _fits(self, features: Tensor, groups: Tensor | None) -> bool:
         assert self._made_of is not None
@@ -88,21 +104,27 @@ def judge_features(
     groups: Tensor | None = None,
     device: torch.device | str = "cpu",
     factors: Factors | None = None,
+    stages: Stages | None = None,
     **more: Any,
 ) -> Judged:
     """Judge N×K labels by N×D features: each label by the other rows.
 
     Of fewer than ten rows, no class is judged. `factors` are kept for other labels of the same
-    rows. `more` are fields of `Judged`.
+    rows; then their `finish` deletes the `stages` of a judgement that takes minutes, which are
+    otherwise deleted here. `more` are fields of `Judged`.
     """
     if len(features) != len(given):
         raise InputError(f"{len(given)} rows of labels, but {len(features)} rows of features")
     if len(given) < FEWEST:
         return judge_nothing(given, verified, **more)
     check_features(features)
-    ridge = (factors or Factors()).of(features, groups, device)
+    made = factors or Factors()
+    ridge = made.of(features, groups, device, stages)
     opinion = judge(given, ridge, verified=verified)
-    return weigh_opinion(given, opinion, ridge, verified=verified, features=features, **more)
+    judged = weigh_opinion(given, opinion, ridge, verified=verified, features=features, **more)
+    if factors is None:
+        made.finish()
+    return judged
 
 
 def judge_confidence(

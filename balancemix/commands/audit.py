@@ -98,7 +98,7 @@ def add_exchange(parser: argparse.ArgumentParser) -> None:
 
 def stopped(arguments: argparse.Namespace) -> str:
     """Say what an interruption leaves."""
-    return "nothing was written; features that were made are kept"
+    return "nothing was written; features and parts of the judgement that were made are kept"
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -128,7 +128,8 @@ def run(arguments: argparse.Namespace) -> None:
         return judge_arguments(arguments, run_, verified=False, factors=factors)
 
     if arguments.sample is not None:
-        return sample.draw(arguments, run_, judge_anew)
+        sample.draw(arguments, run_, judge_anew)
+        return factors.finish()
     name = default_name(arguments.tool)
     out = arguments.out or (Path(name) if run_ is None else run_.path / name)
     for each in outputs_of(out, arguments.tool):
@@ -142,6 +143,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.passport is not None:
         sample.write_passport(arguments.passport, measured, arguments.data)
     judged = judge_arguments(arguments, run_, factors=factors)
+    factors.finish()
     findings = find(judged, above, None if measured is None else measured.calibration)
     if arguments.issues is not None:
         findings = flagged(findings, arguments.issues)

@@ -151,6 +151,7 @@ def corrections(
     data = arguments.data if run_ is None else run_.plan.data.path
     check_measured(measured, data, flag, force=arguments.force)
     judged = judge_arguments(arguments, run_, factors=factors)
+    factors.finish()
     noise = "none" if run_ is None else run_.plan.noise
     labels = corrected(judged, above, measured, noise)
     return labels, None if soft is None else partial(write_soft, judged, measured, soft, data)

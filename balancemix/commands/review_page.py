@@ -162,8 +162,11 @@ def judge_of(arguments: argparse.Namespace) -> Callable[..., Judged]:
         if run_ is not None and run_.plan.noise != "none":  # noise that is not in the files
             plan = replace(run_.plan, train=replace(run_.plan.train, device="auto"))
             options = replace(plan.data.reading(), verified=verified)
-            return judge_data(plan.data.path, options, plan, factors=factors)
-        return judge_arguments(arguments, run_, verified=verified, factors=factors)
+            judged = judge_data(plan.data.path, options, plan, factors=factors)
+        else:
+            judged = judge_arguments(arguments, run_, verified=verified, factors=factors)
+        factors.finish()
+        return judged
 
     return judge
 
