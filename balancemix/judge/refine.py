@@ -19,6 +19,7 @@ by least squares, for landmarks (where δᵢ is 0) and the other rows apart.
 from __future__ import annotations
 
 import warnings
+from typing import TypeGuard
 
 import torch
 from torch import Tensor
@@ -26,6 +27,7 @@ from torch import Tensor
 from balancemix import processes
 from balancemix.judge.basis import Basis
 from balancemix.judge.blocks import blocks, local_blocks
+from balancemix.judge.pairs import Pairs
 from balancemix.models.kernel import squared_exponential
 from balancemix.progress import progress
 
@@ -35,9 +37,9 @@ _STEPS = 40
 _SMALL = 1e-4  # what may be left of a right side
 
 
-def is_refined(basis: Basis) -> bool:
+def is_refined(basis: Basis | Pairs) -> TypeGuard[Basis]:
     """Whether there are landmarks, drawn from rows few enough to be compared pair by pair."""
-    return basis.drawn is not None and len(basis) <= MOST
+    return isinstance(basis, Basis) and basis.drawn is not None and len(basis) <= MOST
 
 
 def refined(basis: Basis, target: Tensor, penalty: float) -> Tensor | None:

@@ -149,7 +149,7 @@ class Ridge:
         """Score every row by landmarks, and by all pairs where this takes minutes at most."""
         basis, scores = self.basis, None
         alone = next(shared_groups(self.groups), None) is None
-        if isinstance(basis, Basis) and is_refined(basis) and alone:
+        if is_refined(basis) and alone:
             scores = refined(basis, target, penalty)
         return _left_out(self, target, penalty) if scores is None else scores
 
