@@ -17,6 +17,7 @@ from balancemix.commands.arguments import (
 )
 from balancemix.commands.judging import add_embedding, judge_arguments
 from balancemix.commands.kept import keep_findings
+from balancemix.commands.target import Target, is_run
 
 if TYPE_CHECKING:
     from balancemix.auditing.judged import Judged
@@ -120,7 +121,8 @@ def run(arguments: argparse.Namespace) -> None:
         above = 0.0  # whatever the audit thinks of them
     run_ = find_run(arguments)
 
-    gallery.check(arguments, run_, inputs(arguments))
+    target = Target.of(run_, inputs(arguments), force=arguments.force)
+    gallery.check(arguments, target)
     factors = Factors()
 
     def judge_anew() -> Judged:
@@ -130,13 +132,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.sample is not None:
         sample.draw(arguments, run_, judge_anew)
         return factors.finish()
-    name = default_name(arguments.tool)
-    out = arguments.out or (Path(name) if run_ is None else run_.path / name)
-    for each in outputs_of(out, arguments.tool):
-        if run_ is not None:
-            run_.check_output(each, force=arguments.force, inputs=[Path(run_.plan.data.path)])
-        else:
-            check_output(each, force=arguments.force, inputs=inputs(arguments))
+    out = arguments.out or target.file(default_name(arguments.tool))
+    target.check(*outputs_of(out, arguments.tool))
     if arguments.passport is not None:
         check_output(arguments.passport, force=arguments.force, inputs=inputs(arguments))
     measured = sample.measure(arguments, run_, judge_anew)
@@ -152,14 +149,12 @@ def run(arguments: argparse.Namespace) -> None:
     to_ask = findings if measured is None else find(judged, min(above, LEAST), measured.calibration)
     if not arguments.no_verified and arguments.issues is None and keep_findings(to_ask, run_):
         steps.append(f"decide in pictures: balancemix review {shlex.quote(arguments.data)}")
-    if run_ is not None:
-        for each in outputs_of(out, arguments.tool):
-            run_.outputs.remember(each)
+    target.remember(*outputs_of(out, arguments.tool))
     summary = {"file": str(out), **findings.summary()}
     if measured is not None:
         summary["measured"] = measured.as_json()
     if arguments.gallery is not None:
-        steps = [gallery.write(arguments, run_, findings, measured, out), *steps]
+        steps = [gallery.write(arguments, target, findings, measured, out), *steps]
         summary["gallery"] = str(arguments.gallery)
     if arguments.json:
         print(to_json(summary, indent=2))
@@ -183,7 +178,6 @@ def check_exchange(arguments: argparse.Namespace) -> None:
 
 def find_run(arguments: argparse.Namespace) -> Run | None:
     """Open the run that is named, if one is; refuse arguments that do not fit each other."""
-    from balancemix.data.formats import is_data
     from balancemix.errors import InputError
     from balancemix.run import Run
 
@@ -200,7 +194,7 @@ def find_run(arguments: argparse.Namespace) -> Run | None:
             "--labels and --confidence stand for DATA; with DATA, give --confidence alone"
         )
     path = Path(arguments.data).expanduser()
-    if not (Run(path).has("plan") or not is_data(path)):
+    if not is_run(path):
         return None
     if arguments.confidence is not None:
         raise InputError("--confidence is of the rows of DATA; name the data, not a run")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from balancemix.commands import sample
 from balancemix.commands.arguments import add_reading, add_skip_bad, read_options
 from balancemix.commands.judging import add_embedding, judge_arguments
+from balancemix.commands.target import Target, is_run
 
 if TYPE_CHECKING:
     from balancemix.auditing.export import Corrected
@@ -73,42 +74,29 @@ def run(arguments: argparse.Namespace) -> None:
     """Write the corrected labels."""
     from balancemix.commands.verified import say_verified
     from balancemix.data.changes import log_of
-    from balancemix.data.formats import find_writer, is_data
+    from balancemix.data.formats import find_writer
     from balancemix.data.writing import is_regular, natural_ending, outputs_of
     from balancemix.errors import printable
-    from balancemix.files import check_output
     from balancemix.run import Run
 
     path = Path(arguments.data).expanduser()
-    is_run = Run(path).has("plan") or not is_data(path)
-    run_ = Run.open(path) if is_run else None
-    inputs = [path if run_ is None else Path(run_.plan.data.path)]
-
-    def check(*files: Path) -> None:
-        for each in files:
-            if run_ is None:
-                check_output(each, force=arguments.force, inputs=inputs)
-            else:
-                run_.check_output(each, force=arguments.force, inputs=inputs)
-
+    run_ = Run.open(path) if is_run(path) else None
+    target = Target.of(run_, [path], force=arguments.force)
     if arguments.out is not None:  # wrong arguments must fail before files are read
         find_writer(arguments.out)
-        check(*outputs_of(arguments.out))
+        target.check(*outputs_of(arguments.out))
     if arguments.soft is not None:
         check_soft(arguments)
-        check(arguments.soft)
+        target.check(arguments.soft)
     labels, write_soft = corrections(arguments, run_)
     if arguments.unsure == "unknown":
         labels = labels.without_unsure()
-    name = f"labels.corrected{natural_ending(labels.source)}"
-    out = arguments.out or (Path(name) if run_ is None else run_.path / name)
-    check(*outputs_of(out))
+    out = arguments.out or target.file(f"labels.corrected{natural_ending(labels.source)}")
+    target.check(*outputs_of(out))
     notes = labels.write(out)
     if write_soft is not None:
         write_soft()
-    if run_ is not None:
-        for each in outputs_of(out):
-            run_.outputs.remember(each)
+    target.remember(*outputs_of(out))
     rows = f"{len(labels.source):,} rows, {labels.changed:,} labels changed"
     print(f"{printable(str(out))}: {rows}")
     say_verified(labels.source)

@@ -12,6 +12,7 @@ from balancemix.errors import counted
 if TYPE_CHECKING:
     from balancemix.auditing.findings import Findings
     from balancemix.auditing.measured import Measured
+    from balancemix.commands.target import Target
     from balancemix.report.cards import Pictured
     from balancemix.run import Run
 
@@ -23,25 +24,20 @@ def add_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def check(arguments: argparse.Namespace, run_: Run | None, inputs: list[Path]) -> None:
+def check(arguments: argparse.Namespace, target: Target) -> None:
     """Refuse, before anything is computed, a page that must not be written."""
     from balancemix.errors import InputError
-    from balancemix.files import check_output
 
     if arguments.gallery is None:
         return
     if arguments.sample is not None:
         raise InputError("--gallery is about findings; leave it out with --sample")
-    if run_ is not None:
-        data = Path(run_.plan.data.path)
-        run_.check_output(arguments.gallery, force=arguments.force, inputs=[data])
-    else:
-        check_output(arguments.gallery, force=arguments.force, inputs=inputs)
+    target.check(arguments.gallery)
 
 
 def write(
     arguments: argparse.Namespace,
-    run_: Run | None,
+    target: Target,
     findings: Findings,
     measured: Measured | None,
     out: Path,
@@ -51,11 +47,10 @@ def write(
     from balancemix.report import gallery
     from balancemix.report.cards import make_cards
 
-    cards = make_cards(findings, pictured(arguments, run_, findings))
+    cards = make_cards(findings, pictured(arguments, target.run, findings))
     page = gallery.make_page(findings, cards, arguments.data, out, measured)
     write_text(arguments.gallery, page.render())
-    if run_ is not None:
-        run_.outputs.remember(arguments.gallery)
+    target.remember(arguments.gallery)
     whole = counted(cards.rows, cards.noun) + " with findings"
     every = len(cards) == cards.rows
     some = f"all {whole}" if every else f"the {len(cards):,} surest of {whole}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from balancemix.commands import review_page
 from balancemix.commands.arguments import add_force, add_json, add_reading, read_options
+from balancemix.commands.target import is_run
 from balancemix.errors import counted
 
 if TYPE_CHECKING:
@@ -123,11 +124,10 @@ def run(arguments: argparse.Namespace) -> None:
 
 def data_of(arguments: argparse.Namespace) -> tuple[str, ReadOptions]:
     """Find the data, of a run too, and how it is read: as it is in its files, without decisions."""
-    from balancemix.data.formats import is_data
     from balancemix.run import Run
 
     path = Path(arguments.data).expanduser()
-    if Run(path).has("plan") or not is_data(path):
+    if is_run(path):
         plan = Run.open(path).plan.data
         data, options = plan.path, read_options(arguments, plan.reading())
     else:
