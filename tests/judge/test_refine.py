@@ -7,14 +7,12 @@ import torch
 from balancemix.judge import blocks, refine
 from balancemix.judge.basis import Basis
 from balancemix.judge.ridge import Ridge
+from tests.judge.test_ridge import make as make_rows
 from tests.reference import ridge as slow
 
 
-def make(rows=60, features=8, classes=3, seed=0):
-    generator = np.random.default_rng(seed)
-    x = generator.normal(size=(rows, features)) * 3 + 1
-    y = (x[:, :classes] + generator.normal(size=(rows, classes)) > 1).astype(float)
-    return torch.tensor(x, dtype=torch.float32), torch.tensor(y, dtype=torch.float32)
+def make(rows=60, features=8):
+    return make_rows(rows, features)
 
 
 def alone(monkeypatch, ridge, *arguments):
