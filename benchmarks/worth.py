@@ -1,7 +1,8 @@
 """What is a person's time worth? mAP and errors left by hours of checking: docs/tables/worth.md.
 
     python benchmarks/worth.py             # goes on where it was stopped
-    python benchmarks/worth.py WAY …       # only some of the ways
+    python benchmarks/worth.py WORD …      # only of these ways, sets or students
+    python benchmarks/worth.py again WORD …    # the same, measured again
     python benchmarks/worth.py --table     # write the table and docs/worth.svg of what has ended
 
 A person with the truth at hand checks labels for some hours in one of five ways, then a model is
@@ -16,7 +17,8 @@ random      all labels of images drawn at random
 Nothing is ranked again as answers come in. The seconds are assumed, not measured: see
 `checking.py`.
 `times` is the weight of a verified label in the loss: more than 1 is a trial that the package does
-not offer. What has ended is kept in benchmarks/worth.jsonl, a line for each training.
+not offer. What has ended is kept in benchmarks/worth.jsonl, a line for each training; those with an
+`order` are of the order before wrong labels had a smoother score, and the table marks them by °.
 """
 
 from __future__ import annotations
@@ -66,14 +68,18 @@ COUNTS = ("images", "looked", "fixed", "wrong_left", "missing_left")
 KEY = ("set", "seed", "way", "hours", "student", "times")
 
 Record = dict[str, Any]
+Key = tuple[str, int, str, float, str, int]
 
 
 def main(words: list[str]) -> None:
     """Measure what is missing, and write the table and the figure."""
     kept = read()
-    known = {tuple(record[name] for name in KEY) for record in kept}
+    if words[:1] == ["again"]:
+        words = words[1:]
+        kept = [record for record in kept if not asked(key_of(record), words)]
+    known = {key_of(record) for record in kept}
     for key in keys() if "--table" not in words else ():
-        if key not in known and (not words or key[2] in words):
+        if key not in known and asked(key, words):
             kept.append(measure(*key))
             write_text(KEPT, "".join(to_json(record) + "\n" for record in kept))
             print(*key, f"mAP {kept[-1]['mAP']:.2f}", flush=True)
@@ -87,7 +93,26 @@ def read() -> list[Record]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def keys() -> Iterator[tuple[str, int, str, float, str, int]]:
+def key_of(record: Record) -> Key:
+    """Say which training a line is of."""
+    name, seed, way, hours, student, times = (record[part] for part in KEY)
+    return name, seed, way, hours, student, times
+
+
+def asked(key: Key, words: list[str]) -> bool:
+    """Say whether words ask for a training: its way, set and student, where words name one.
+
+    >>> asked(("birds", 0, "list", 2.0, "bce", 1), ["birds", "captions"])
+    True
+    >>> asked(("birds", 0, "list", 2.0, "bce", 1), ["birds", "kernel-ridge"])
+    False
+    """
+    name, _, way, _, student, _ = key
+    parts = ((name, SETS), (way, ("nothing", *WAYS, "everything")), (student, STUDENTS))
+    return all(mine in words or not set(words) & set(known) for mine, known in parts)
+
+
+def keys() -> Iterator[Key]:
     """List the trainings, the most telling first."""
     ways = [way for way in WAYS if way != "cleanlab" or importlib.util.find_spec("cleanlab")]
     for seed in SEEDS:
@@ -194,6 +219,7 @@ def table(kept: list[Record]) -> str:
         here = cells[name, way, hours, times]
         base = cells.get((name, "nothing", 0.0, 1), {})
         lines_here = [record for by_seed in here.values() for record in by_seed.values()]
+        lines_here = [record for record in lines_here if "order" not in record] or lines_here
         facts = [mean(record[key] for record in lines_here) for key in COUNTS]
         scores = [reached(here.get(s, {}), base.get(s, {}), way) for s in STUDENTS]
         seeds = sorted({len(by_seed) for by_seed in here.values()})
@@ -209,12 +235,13 @@ def reached(here: dict[int, Record], base: dict[int, Record], way: str) -> str:
     if not here:
         return "–"
     score = mean(record["mAP"] for record in here.values())
+    mark = " °" if any("order" in record for record in here.values()) else ""
     both = sorted(here.keys() & base.keys())
     if way == "nothing" or not both:
-        return f"{score:.1f}"
+        return f"{score:.1f}{mark}"
     gap = over_seeds(*([side[seed]["mAP"] for seed in both] for side in (here, base)))
     error = "" if len(both) < 2 else f" ± {gap.error:.1f}"
-    return f"{score:.1f} ({gap.mean:+.1f}{error})"
+    return f"{score:.1f} ({gap.mean:+.1f}{error}){mark}"
 
 
 def place(cell: tuple[str, str, float, int]) -> tuple[int, int, float, int]:
