@@ -75,9 +75,7 @@ def measure(name: str, kind: str, seed: int, errs: float | None) -> Record:
     if errs is None:
         return {**facts, **train(case, rows)}
     truth = rows.given if rows.truth is None else rows.truth
-    generator = torch.Generator().manual_seed(2000 + seed)
-    drawn = torch.randperm(len(rows), generator=generator)[:SAMPLE]
-    said = answers(truth[drawn], rows.given[drawn], errs, generator)
+    drawn, said = settle(rows, seed, errs)
     after, figures = correct(case, rows.given, drawn, said)
     by_audit = after != rows.given
     by_audit[drawn] = False
@@ -92,6 +90,14 @@ def measure(name: str, kind: str, seed: int, errs: float | None) -> Record:
     facts["errors_before"] = int((rows.given != truth).sum())
     facts["errors_after"] = int((after != truth).sum())
     return {**facts, **train(case, rows.with_given(after, truth))}
+
+
+def settle(rows: Rows, seed: int, errs: float) -> tuple[Tensor, Tensor]:
+    """Draw images, and settle them: their numbers, and all their labels."""
+    truth = rows.given if rows.truth is None else rows.truth
+    generator = torch.Generator().manual_seed(2000 + seed)
+    drawn = torch.randperm(len(rows), generator=generator)[:SAMPLE]
+    return drawn, answers(truth[drawn], rows.given[drawn], errs, generator)
 
 
 def answers(truth: Tensor, given: Tensor, errs: float, generator: torch.Generator) -> Tensor:

@@ -15,6 +15,11 @@ def worth(load):
 
 
 @pytest.fixture
+def control(load):
+    return load("harm_control")
+
+
+@pytest.fixture
 def folds(load):
     return load("folds")
 
@@ -88,3 +93,25 @@ def test_logistic_regression_is_scikit_learn_s(folds):
         model = LogisticRegression(C=1 / 5.0, tol=1e-8).fit(x.numpy(), given[:, k].numpy())
         assert weight[:-1, k].numpy() == pytest.approx(model.coef_[0], abs=2e-3)
         assert float(weight[-1, k]) == pytest.approx(float(model.intercept_[0]), abs=2e-3)
+
+
+def test_corrections_of_the_control_are_all_right(control):
+    generator = torch.Generator().manual_seed(0)
+    given, truth = torch.randint(0, 2, (2, 40, 3), generator=generator)
+    errors = int((given != truth).sum())
+    after = control.corrected(given, truth, 7, generator)
+    assert int((after != truth).sum()) == errors - 7
+    assert int((after != given).sum()) == 7
+    by_class = torch.tensor([2, 0, 5])
+    after = control.corrected(given, truth, 7, generator, by_class)
+    assert torch.equal((after != given).sum(0), by_class)
+    assert torch.equal(after[after != given], truth[after != given])
+
+
+def test_lines_of_another_order_are_marked_and_do_not_count(worth):
+    key = {"set": "birds", "seed": 0, "way": "list", "hours": 2.0, "times": 1, "mAP": 50.0}
+    facts = dict.fromkeys(worth.COUNTS, 10)
+    new = {**key, **facts, "student": "kernel-ridge"}
+    old = {**key, **dict.fromkeys(worth.COUNTS, 30), "student": "bce", "order": "before"}
+    (row,) = worth.table([old, new]).splitlines()[2:]
+    assert "| 10 | 10 | 10 | 10 | 10 | 50.0 ° | 50.0 | – | 1 |" in row

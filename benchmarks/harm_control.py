@@ -1,0 +1,158 @@
+"""Is it harm, or the noise of training again? The control of docs/tables/harm.md.
+
+    python benchmarks/harm_control.py            # goes on where it was stopped
+    python benchmarks/harm_control.py --table    # write the table of what has ended
+
+BCE is trained once more with each seed of `harm.py` on single positives, where the rarest classes
+seemed to lose, and a person who is right settles the same pictures:
+
+right       the answers, and as many labels as the audit changed, drawn from the true errors
+nothing     the labels as they are, with another initialisation and order of batches
+answers     the person's answers, and nothing of the audit's
+audit       the answers and the audit's changes, with another initialisation and order of batches
+where       as `right`, drawn from the errors of the classes in which the audit changed labels
+
+What `right` and `where` change is right by construction: an interval below 0 there is no harm that
+a rule could prevent. What has ended is kept in benchmarks/harm_control.jsonl.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import warnings
+from itertools import product
+from statistics import mean
+from typing import Any
+
+import harm
+import torch
+from label_sets import load_case, train_last
+from paired import over_seeds
+from results import ROOT, put
+from torch import Tensor
+
+from balancemix.files import to_json, write_text
+from balancemix.training.fit import true_groups
+
+KEPT = ROOT / "benchmarks" / "harm_control.jsonl"
+NAME, KIND = harm.LITE0, "single"
+CONTROLS = ("right", "nothing", "answers", "audit", "where")
+ANEW = ("nothing", "audit")  # trained with another seed
+COLUMNS = ("mAP", "mAP_few")
+
+Record = dict[str, Any]
+
+
+def main(words: list[str]) -> None:
+    """Measure what is missing, and write the table."""
+    kept = read()
+    known = {(record["seed"], record["control"]) for record in kept}
+    for control, seed in product(CONTROLS, harm.SEEDS) if "--table" not in words else ():
+        if (seed, control) not in known:
+            kept.append(measure(seed, control))
+            write_text(KEPT, "".join(to_json(record) + "\n" for record in kept))
+            print(seed, control, f"mAP {kept[-1]['mAP']:.2f}", flush=True)
+    put("harm-control", table(kept, harm.read()))
+
+
+def read() -> list[Record]:
+    """Read what has ended."""
+    text = KEPT.read_text(encoding="utf-8") if KEPT.exists() else ""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def measure(seed: int, control: str) -> Record:
+    """Change labels as a control says, and train on the result."""
+    case = NAME, KIND, seed
+    experiment = load_case(case)
+    rows, plan = experiment.train, experiment.plan
+    truth = rows.truth
+    assert truth is not None
+    drawn, said = harm.settle(rows, seed, 0.0)
+    decided = rows.given.clone()
+    decided[drawn] = said
+    after = harm.correct(case, rows.given, drawn, said)[0]
+    by_audit = after != decided
+    few = torch.zeros(by_audit.shape[1], dtype=torch.bool)
+    few[true_groups(rows, plan)["few"]] = True
+    facts: Record = {"seed": seed, "control": control}
+    for part, classes in (("few", few), ("others", ~few)):
+        changed = by_audit[:, classes]
+        facts[f"{part}_changed"] = int(changed.sum())
+        facts[f"{part}_right"] = int((changed & (after == truth)[:, classes]).sum())
+    generator = torch.Generator().manual_seed(3000 + seed)
+    labels = {"nothing": rows.given, "answers": decided, "audit": after}.get(control)
+    if labels is None:
+        by_class = by_audit.sum(0) if control == "where" else None
+        labels = corrected(decided, truth, int(by_audit.sum()), generator, by_class)
+    if control in ANEW:
+        plan = dataclasses.replace(plan, seed=100 + seed)
+    scores = train_last(plan, rows.with_given(labels, truth), experiment.test)
+    return {**facts, **{column: scores[column] for column in COLUMNS}}
+
+
+def corrected(
+    given: Tensor,
+    truth: Tensor,
+    count: int,
+    generator: torch.Generator,
+    by_class: Tensor | None = None,
+) -> Tensor:
+    """Correct as many errors of N×K labels, drawn at random; or as many of each class.
+
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> given, truth = torch.zeros(9, 2).int(), torch.ones(9, 2).int()
+    >>> corrected(given, truth, 3, generator, torch.tensor([0, 3])).sum(0)
+    tensor([0, 3])
+    """
+    labels, rows, columns = given.clone(), *(given != truth).nonzero(as_tuple=True)
+    order = torch.randperm(len(rows), generator=generator)
+    rows, columns = rows[order], columns[order]
+    if by_class is None:
+        chosen = torch.arange(min(count, len(rows)))
+    else:
+        counts = enumerate(by_class.tolist())
+        chosen = torch.cat([(columns == k).nonzero()[:, 0][:n] for k, n in counts])
+    rows, columns = rows[chosen], columns[chosen]
+    labels[rows, columns] = truth[rows, columns]
+    return labels
+
+
+def table(kept: list[Record], main_lines: list[Record]) -> str:
+    """Write the change of each control from the labels as they are, by seed; and where it was."""
+    base = {r["seed"]: r for r in lines_of(main_lines, None)}
+    shown = {"audit (the table above)": {r["seed"]: r for r in lines_of(main_lines, 0.0)}}
+    for control in CONTROLS:
+        name = f"{control}, another seed" if control in ANEW else control
+        shown[name] = {r["seed"]: r for r in kept if r["control"] == control}
+    lines = [
+        "| labels | seeds | mAP: change, 95 % | few-shot: change, 95 % | by seed |",
+        "|---" * 5 + "|",
+    ]
+    for name, here in shown.items():
+        if seeds := sorted(here.keys() & base.keys()):
+            pairs = [[(here[s][c], base[s][c]) for s in seeds] for c in COLUMNS]
+            gaps = [over_seeds(*zip(*pair, strict=True)) for pair in pairs]
+            ranges = [f"{g.mean:+.2f} ({g.low:+.2f} to {g.high:+.2f})" for g in gaps]
+            each = ", ".join(f"{a - b:+.1f}" for a, b in pairs[1])
+            lines.append(f"| {name} | {len(seeds)} | {' | '.join(ranges)} | {each} |")
+    facts = {r["seed"]: r for r in kept}.values()
+    said = [
+        f"{mean(r[f'{part}_changed'] for r in facts):.0f} labels a seed in {what}, "
+        f"{sum(r[f'{part}_right'] for r in facts)} right in all"
+        for part, what in (("few", "the rarest third"), ("others", "the other classes"))
+    ]
+    return "\n".join(lines) + f"\n\nThe audit changed {'; '.join(said)}.\n"
+
+
+def lines_of(main_lines: list[Record], errs: float | None) -> list[Record]:
+    """List the lines of harm.py that are of these labels and of one person."""
+    return [r for r in main_lines if (r["set"], r["noise"], r["errs"]) == (NAME, KIND, errs)]
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore", UserWarning)
+    torch.set_num_threads(1)
+    main(sys.argv[1:])
