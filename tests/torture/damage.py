@@ -16,7 +16,7 @@ from typing import Any
 from tests.torture import children, names
 from tests.torture.draw import Draw
 from tests.torture.mutate import flip_byte
-from tests.torture.outcome import READ, REFUSED, TRACEBACK, WRONG, Outcome, attempt
+from tests.torture.outcome import READ, REFUSED, TRACEBACK, UNTIDY, WRONG, Outcome, attempt
 from tests.torture.run_files import TRAIN, call, tiny_data
 from tests.torture.same import run_content
 
@@ -82,7 +82,7 @@ class Damaged:
                     told,
                 )
             if code != 0:
-                return Outcome(REFUSED), None, told
+                return refusal(command, code, told), None, told
             return Outcome(READ), self.content(command, place, out), told
         finally:
             os.chdir(here)
@@ -114,6 +114,13 @@ class Damaged:
         if any(word in line for line in said for word in self.words(what)):
             return outcome
         return Outcome(WRONG, f"{state} run, {what}: {command} answers otherwise without a word")
+
+
+def refusal(command: str, code: int, told: list[str]) -> Outcome:
+    """Judge a command that refused: exit code 2, and a line of its own at the end."""
+    if code == 2 and told and told[-1].startswith("balancemix"):
+        return Outcome(REFUSED)
+    return Outcome(UNTIDY, f"{command}: exit code {code}: {told[-1][:80] if told else 'nothing'}")
 
 
 def kill_midway(folder: Path, words: tuple[str, ...]) -> None:

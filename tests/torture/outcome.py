@@ -17,7 +17,12 @@ from balancemix.errors import InputError, printable
 READ, REFUSED = "read", "refused"  # what should happen
 TRACEBACK, WRONG, LOST, UNTIDY = "traceback", "silently wrong", "lost", "untidy refusal"
 FAILURES = (TRACEBACK, WRONG, LOST, UNTIDY)
-PATIENCE = 30  # seconds; a case takes milliseconds
+PATIENCE = 30  # seconds of the processor; a case takes milliseconds
+WAIT = 600  # seconds by the clock, for what waits and does nothing
+TIMERS = (
+    (signal.ITIMER_PROF, signal.SIGPROF, PATIENCE),
+    (signal.ITIMER_REAL, signal.SIGALRM, WAIT),
+)
 BREAKS = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 
@@ -54,8 +59,9 @@ def listening() -> Iterator[Told]:
 
 def attempt(read: Callable[[], Any], names: tuple[str, ...] = ()) -> tuple[Any, Outcome]:
     """Read, and see whether it went well; a refusal must be one line that names the file."""
-    signal.signal(signal.SIGALRM, _too_long)
-    signal.alarm(PATIENCE)
+    for timer, number, seconds in TIMERS:
+        signal.signal(number, _too_long)
+        signal.setitimer(timer, seconds)
     try:
         if os.environ.get("TORTURE_KEEP"):
             return _aloud(read), Outcome(READ)
@@ -75,7 +81,8 @@ def attempt(read: Callable[[], Any], names: tuple[str, ...] = ()) -> tuple[Any, 
     except BaseException as error:
         return None, Outcome(TRACEBACK, f"{type(error).__name__} at {_where(error)}")
     finally:
-        signal.alarm(0)
+        for timer, _, _ in TIMERS:
+            signal.setitimer(timer, 0)
 
 
 def _aloud(read: Callable[[], Any]) -> Any:
@@ -90,7 +97,7 @@ def _aloud(read: Callable[[], Any]) -> Any:
 
 
 def _too_long(number: int, frame: Any) -> None:
-    raise TimeoutError(f"took more than {PATIENCE} seconds")
+    raise TimeoutError(f"took more than {PATIENCE} seconds of the processor, or waited {WAIT}")
 
 
 def _where(error: BaseException) -> str:

@@ -3,16 +3,19 @@
 import csv
 import io
 import json
+import signal
+import time
+from itertools import count
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.torture import figures, literal_table, names, planted, runner
+from tests.torture import damage, figures, literal_table, names, outcome, planted, runner
 from tests.torture.branches import Branches
 from tests.torture.draw import Draw
 from tests.torture.mutate import mutate_bytes, mutate_text, mutate_tree
-from tests.torture.outcome import FAILURES, READ, WRONG, UnsureError
+from tests.torture.outcome import FAILURES, READ, REFUSED, UNTIDY, WRONG, UnsureError
 from tests.torture.runner import Chunk, Notebook, Result
 from tests.torture.table import PARTS
 
@@ -94,6 +97,26 @@ def test_branches_are_counted_one_by_one():
     with branches.watching():
         parse("flip:0.1,0.3")
     assert 0 < few < len(branches.taken) <= len(branches.all())
+
+
+@pytest.mark.parametrize(
+    ("code", "told", "kind"),
+    [
+        (2, ["balancemix: run: damaged"], REFUSED),
+        (1, ["balancemix: run: damaged"], UNTIDY),
+        (2, ["balancemix: run:", "damaged"], UNTIDY),
+        (2, [], UNTIDY),
+    ],
+)
+def test_a_refusal_ends_with_its_line_and_exit_code(code, told, kind):
+    assert damage.refusal("audit", code, told).kind == kind
+
+
+def test_a_case_has_processor_time_however_long_it_waits_for_a_busy_machine(monkeypatch):
+    timers = [(signal.ITIMER_PROF, signal.SIGPROF, 0.1), (signal.ITIMER_REAL, signal.SIGALRM, 9)]
+    monkeypatch.setattr(outcome, "TIMERS", timers)
+    assert outcome.attempt(lambda: time.sleep(0.3))[1].kind == READ
+    assert outcome.attempt(lambda: sum(0 for _ in count()))[1].detail.startswith("TimeoutError")
 
 
 @pytest.mark.parametrize("name", PARTS)
