@@ -44,7 +44,8 @@ def parse_assignment(text: str) -> tuple[list[str], Any]:
     ((['method', 'alpha'], 4), (['noise'], 'flip:0.2'))
     """
     path, equals, value = text.partition("=")
-    if not equals or not path:
+    parts = path.strip().split(".")
+    if not equals or not all(parts):
         raise InputError(f"--set {text}: write it as section.key=value, e.g. method.alpha=2")
     try:
         parsed = tomllib.loads(f"value = {value}")
@@ -54,7 +55,7 @@ def parse_assignment(text: str) -> tuple[list[str], Any]:
         raise InputError(f"--set {path.strip()}: has more than one value; pass --set for each")
     if is_deep(parsed["value"]):
         raise InputError(f"--set {path.strip()}: its value is nested too deeply")
-    return path.strip().split("."), parsed["value"]
+    return parts, parsed["value"]
 
 
 def is_deep(value: Any, levels: int = _DEEPEST) -> bool:

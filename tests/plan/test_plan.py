@@ -68,7 +68,9 @@ def test_assignments_are_read_as_toml_or_words():
     assert plan.train.lr == 0.01
 
 
-@pytest.mark.parametrize("text", ["alpha", "=3"])
+@pytest.mark.parametrize(
+    "text", ["alpha", "=3", " =3", "\u2028=:", "\r.reduction=sum", "method.=3"]
+)
 def test_an_assignment_without_both_sides_is_refused(text):
     with pytest.raises(InputError, match=r"write it as section.key=value"):
         parse_assignment(text)

@@ -79,7 +79,8 @@ def _entries(
     kinds = {first: int, second: str if second.endswith("name") else int}
     for i, entry in enumerate(entries):
         for field, kind in kinds.items():
-            if not isinstance(entry, dict) or not isinstance(entry.get(field), kind):
+            # By its very type: to Python, true is the number 1.
+            if not isinstance(entry, dict) or type(entry.get(field)) is not kind:
                 word = "number" if kind is int else "text"
                 raise InputError(f"{file}: {key}[{i}] has no {field!r}, or not as a {word}")
         yield f"{file}: {key}[{i}]", entry[first], entry[second]

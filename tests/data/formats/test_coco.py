@@ -149,6 +149,7 @@ def test_names_of_files_need_not_be_utf8(tmp_path):
         ("train", lambda c: c["images"][1].pop("file_name"), "images[1] has no 'file_name', or no"),
         ("train", lambda c: c["images"].insert(0, 7), "images[0] has no 'id', or not as a number"),
         ("train", lambda c: c["images"][1].update(id=9), "images[1]: id 9 is used twice; give eac"),
+        ("train", lambda c: c["images"][1].update(id=True), "images[1] has no 'id', or not as a n"),
         ("train", lambda c: c["categories"][2].update(id=1), "categories[2]: id 1 is used twice;"),
         ("train", lambda c: c["annotations"][2].update(image_id=[]), "annotations[2] has no"),
         ("val", lambda c: c["annotations"][0].update(image_id=5), "image_id 5 is not among the im"),
