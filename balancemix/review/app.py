@@ -33,6 +33,7 @@ def make_app(desk: Desk, thread: DeskThread, gate: Gate) -> Starlette:
         middleware=[Middleware(Guard, gate=gate)],
         exception_handlers={Refused: _refuse, HTTPException: _refuse_address},
     )
+    app.router.redirect_slashes = False  # an address with a slash too many is refused, like others
     app.state.desk, app.state.thread, app.state.gate = desk, thread, gate
     app.state.files = page_files()
     app.state.settling, app.state.measuring = Settling(desk), Measuring(desk)

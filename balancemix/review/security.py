@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from balancemix.errors import printable
 from balancemix.files import to_json
 from balancemix.review.refused import Refused
 
@@ -152,8 +153,8 @@ class Guard:
 
 
 def refusal(refused: Refused) -> Response:
-    """Answer with the reason why a request is refused."""
-    content = {"error": refused.code, "message": refused.sentence}
+    """Answer with the reason why a request is refused, on one line whatever it names."""
+    content = {"error": refused.code, "message": printable(refused.sentence)}
     return Response(to_json(content), refused.status, media_type="application/json")
 
 

@@ -61,6 +61,19 @@ def test_no_query_is_a_bug(review, path, query):
     assert reply.status_code in (200, 400, 404), (path, query, reply.text)
 
 
+@pytest.mark.parametrize("path", ["/api/state/", "/api/queue/", "/image/0/256/"])
+def test_an_address_with_a_slash_too_many_is_refused_with_a_sentence(review, path):
+    browser = review.browser("Ana")
+    reply = browser.client.get(path, follow_redirects=False)
+    assert (reply.status_code, reply.json()["error"]) == (404, "address")
+
+
+def test_a_refusal_is_one_line_whatever_it_names(review):
+    reply = review.browser("Ana").post("/api/rules", {"class": "a\n\u2028b", "text": "x"})
+    assert reply.status_code == 404
+    assert len(reply.json()["message"].splitlines()) == 1
+
+
 def test_after_a_bug_the_server_goes_on(review, monkeypatch):
     browser = review.browser("Ana")
     browser.client = type(browser.client)(

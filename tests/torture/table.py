@@ -8,6 +8,7 @@ from tests.torture import (
     decided,
     exchanged,
     noises,
+    page,
     pictures,
     seeds,
     settings,
@@ -152,6 +153,7 @@ READERS: list[Any] = [
     ),
     *RUN_READERS,
     FindingsFile(),
+    page.Page(),
 ]
 
 DAMAGED = [
