@@ -37,6 +37,7 @@ def arguments_of(words: list[str]) -> argparse.Namespace:
         parser.add_argument(f"--{flag}", type=int, default=count, help=f"cases each ({count:,})")
     parser.add_argument("--case", type=int, metavar="N", help="try one case of the one part again")
     parser.add_argument("--state", type=Path, help="file to keep results in, to go on from")
+    parser.add_argument("--kept", action="store_true", help="try no more: show what --state holds")
     parser.add_argument("--branches", type=int, default=0, help="cases to trace, of each reader")
     parser.add_argument("--write", type=Path, help="document to write the figures into")
     parser.add_argument("--planted", action="store_true", help="find the planted bugs instead")
@@ -67,6 +68,7 @@ def main(words: list[str]) -> int:
     names.scratch()  # before there are several processes
     notebook = runner.Notebook(arguments.state)
     left = [each for each in runner.chunks(counts, arguments.seed) if notebook.lacks(each)]
+    left = [] if arguments.kept else left
     show = runner.Progress(len(left))
     for result in runner.run(left, arguments.processes):
         notebook.add(result)

@@ -17,7 +17,7 @@ from balancemix.errors import InputError, printable
 READ, REFUSED = "read", "refused"  # what should happen
 TRACEBACK, WRONG, LOST, UNTIDY = "traceback", "silently wrong", "lost", "untidy refusal"
 FAILURES = (TRACEBACK, WRONG, LOST, UNTIDY)
-PATIENCE = 30  # seconds of the processor; a case takes milliseconds
+PATIENCE = 120  # seconds of the processor; `audit digits`, 5,000 rows, takes 30 on a busy machine
 WAIT = 600  # seconds by the clock, for what waits and does nothing
 TIMERS = (
     (signal.ITIMER_PROF, signal.SIGPROF, PATIENCE),
