@@ -133,7 +133,7 @@ def words(folder: Path) -> tuple[str, ...]:
     except RefusedError:
         return ()
     if isinstance(found, list):
-        texts = (printable(text).partition("=")[0] for text in found)
+        texts = (printable(text.partition("=")[0].strip()) for text in found)
         return ("--set", *(part for text in texts for part in text.split(".")))
     return ("method", *(printable(key) for key in keys_of(found)))
 
