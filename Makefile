@@ -30,7 +30,7 @@ results: .venv/ready
 bench: .venv/ready
 	$(BIN)/python benchmarks/performance.py
 
-# A million damaged inputs, commands and runs: about an hour on two cores; goes on where it was.
+# Nearly two million damaged inputs, commands and runs: some hours; goes on where it was.
 # TORTURE takes other options, e.g. TORTURE="--only labels.csv --count 2000".
 TORTURE = --branches 2000 --write docs/reliability.md
 torture: .venv/ready
