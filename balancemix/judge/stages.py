@@ -56,7 +56,8 @@ class Stages:
         if self.folder is None or processes.rank() != 0:
             return
         for name in _NAMES:
-            self._path(name).unlink(missing_ok=True)
+            with suppress(FileNotFoundError, NotADirectoryError):  # there is nothing to delete
+                self._path(name).unlink()
         with suppress(OSError):
             self.folder.rmdir()
 
