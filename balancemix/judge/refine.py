@@ -31,7 +31,7 @@ from balancemix.judge.pairs import Pairs
 from balancemix.models.kernel import squared_exponential
 from balancemix.progress import progress
 
-MOST = 65_536  # rows: time grows as their square
+MOST = 32_768  # rows: time grows as their square
 _SAMPLE = 128  # landmarks, and as many other rows, of which a is exact
 _STEPS = 40
 _SMALL = 1e-4  # what may be left of a right side

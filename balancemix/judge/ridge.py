@@ -5,7 +5,7 @@
 
 f is the fit of y − ȳ, h the leverage Σⱼ V²ᵢⱼ·wⱼ/(wⱼ + λ): nothing is fitted again. The mean ȳ and
 the standardisation of the features are those of all rows. The first line is solved for many rows
-whose pairs are all compared (judge/pairs.py), and for up to 65,536 rows compared with landmarks
+whose pairs are all compared (judge/pairs.py), and for up to 32,768 rows compared with landmarks
 (judge/refine.py); the second for others (judge/basis.py).
 """
 
@@ -146,7 +146,7 @@ class Ridge:
         return self._machine(coefficients, intercept)
 
     def _refined(self, target: Tensor, penalty: float) -> Tensor:
-        """Score every row by landmarks, and by all pairs where this takes minutes at most."""
+        """Score every row; landmarks are refined by all pairs, if these are few enough."""
         basis, scores = self.basis, None
         alone = next(shared_groups(self.groups), None) is None
         if is_refined(basis) and alone:
