@@ -52,9 +52,11 @@ def write(
     write_text(arguments.gallery, page.render())
     target.remember(arguments.gallery)
     whole = counted(cards.rows, cards.noun) + " with findings"
-    every = len(cards) == cards.rows
-    some = f"all {whole}" if every else f"the {len(cards):,} surest of {whole}"
-    return f"pictures: {arguments.gallery} ({whole if cards.rows == 1 else some})"
+    if len(cards) < cards.rows:
+        whole = f"the {len(cards):,} surest of {whole}"
+    elif cards.rows > 1:
+        whole = f"all {whole}"
+    return f"pictures: {arguments.gallery} ({whole})"
 
 
 def pictured(arguments: argparse.Namespace, run_: Run | None, findings: Findings) -> Pictured:
