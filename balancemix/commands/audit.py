@@ -112,7 +112,7 @@ def run(arguments: argparse.Namespace) -> None:
     from balancemix.errors import printable
     from balancemix.exchange.cleanlab import flagged, of_labels
     from balancemix.exchange.writing import default_name, outputs_of, write
-    from balancemix.files import check_output, to_json
+    from balancemix.files import to_json
 
     check_above(arguments.above)
     check_exchange(arguments)
@@ -135,10 +135,11 @@ def run(arguments: argparse.Namespace) -> None:
     out = arguments.out or target.file(default_name(arguments.tool))
     target.check(*outputs_of(out, arguments.tool))
     if arguments.passport is not None:
-        check_output(arguments.passport, force=arguments.force, inputs=inputs(arguments))
+        target.check(arguments.passport)
     measured = sample.measure(arguments, run_, judge_anew)
     if arguments.passport is not None:
         sample.write_passport(arguments.passport, measured, arguments.data)
+        target.remember(arguments.passport)
     judged = judge_arguments(arguments, run_, factors=factors)
     factors.finish()
     findings = find(judged, above, None if measured is None else measured.calibration)

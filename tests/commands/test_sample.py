@@ -57,6 +57,19 @@ def test_a_run_s_sample_is_that_of_its_data(here, capsys):
     assert sheet(folder) == from_run
 
 
+def test_a_run_holds_its_passport_and_replaces_only_its_own(here, capsys):
+    folder, truth, _ = here
+    assert main(["train", "x.npz", "--method", "ridge", "--out", "run"]) == 0
+    assert main(["audit", "run", "--sample", "50"]) == 0
+    answer(folder, truth)
+    call = ["audit", "run", "--passport", "run/card.md"]
+    assert main(call) == 0
+    assert main(call) == 0
+    (folder / "run/card.md").write_text("mine")
+    capsys.readouterr()
+    assert "run/card.md" in refused(capsys, *call)
+
+
 def test_labels_by_rank_are_drawn_without_findings(here, capsys):
     folder, _, given = here
     assert main(["audit", "x.npz", "--sample", "wrong:200"]) == 0
