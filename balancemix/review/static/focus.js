@@ -116,8 +116,10 @@ class Focus {
         return this.setAside(item, error.message);
       }
     }
+    const first = !this.since;
     this.since = performance.now();
     this.gate(!stage.ready);
+    if (first) this.drawStrip();
     for (const {image} of this.items.slice(this.at + 1, this.at + 4)) if (image.values == null) prefetch(image, stage.width).catch(() => {});
     if (this.items.length - this.at <= AHEAD) this.refill();
   }
@@ -233,13 +235,14 @@ class Focus {
     this.drawStrip();
   }
 
+  /** Draw the pictures before and after; they are fetched only once the first picture is there. */
   drawStrip() {
-    const {items, at, todo} = this, from = Math.max(0, at - BEHIND);
+    const {items, at, todo, since} = this, from = Math.max(0, at - BEHIND);
     fill(this.strip, items.slice(from, at + AHEAD + 1).map((item, j) => {
       const done = !this.open(item), {image} = item;
       return h("button", {type: "button", class: done && "done", "aria-current": String(from + j === at),
         "aria-label": `${image.name}${done ? ", answered" : ""}`, onclick: () => this.go(from + j)},
-      image.values == null ? h("img", {src: address(image, 256), alt: "", onerror: (event) => event.target.remove()})
+      image.values == null ? since && h("img", {src: address(image, 256), alt: "", onerror: (event) => event.target.remove()})
         : h("small", {}, image.name));
     }));
     const {minutes} = todo;
