@@ -38,8 +38,8 @@ def minority_odds(
     check_confidence(given, confidence)
     scores = row_scores(given, confidence, score)
     # Eq. 4 in logarithms: a score to the thirtieth power overflows a float.
-    log_odds = -power * scores.clamp(min=1e-12).log()
-    log_odds.masked_fill_(scores == torch.inf, -torch.inf)
+    never = scores == torch.inf
+    log_odds = scores.clamp_(min=1e-12).log_().mul_(-power).masked_fill_(never, -torch.inf)
     return log_odds.softmax(0).to(given.device)
 
 
@@ -66,10 +66,11 @@ def row_scores(given: Tensor, confidence: Tensor, score: Score = "paper") -> Ten
     known, known_rows = known_labels(given)
     nothing = known == 0
     if score == "paper":  # Eq. 3: P(k) over a row's positives, A(k) over all other classes
-        total = float(absence.sum()) + over_positives(given, presence - absence)
+        total = over_positives(given, presence - absence).add_(absence.sum())
         # A row's unknown labels count as the mean of its known ones.
-        total = (total - over_labels(given, -1, absence)) * (given.shape[1] / known.clamp(min=1))
-        return total.masked_fill(nothing, torch.inf)
+        every = known.clamp_(min=1).reciprocal_().mul_(given.shape[1])
+        total.sub_(over_labels(given, -1, absence)).mul_(every)
+        return total.masked_fill_(nothing, torch.inf)
     count = over_positives(given, torch.ones_like(presence))  # positives of each row
     if score == "inverse-frequency":
         rarity = known_rows / positives.double().clamp(min=1)
