@@ -1,6 +1,7 @@
 """Run every benchmark of speed and memory and write docs/performance.md's table: `make bench`.
 
-`performance.py NAME …` runs some and replaces their lines. Nothing else should run meanwhile.
+`performance.py NAME …` runs some and replaces their lines, NAME:PART runs a part of one, as in
+`judge:folds`. Nothing else should run meanwhile.
 """
 
 from __future__ import annotations
@@ -21,46 +22,48 @@ NAMES = (
     "epoch", "judge", "review",
 )  # fmt: skip
 BEGIN, END = "<!-- benchmarks -->", "<!-- end of benchmarks -->"
+KNOWN = ("benchmark", "case", "requirement", "met")  # columns of their own
 HEAD = "| benchmark | case | measured | required | met |\n|---|---|---|---|---|"
 
 
 def main(names: list[str]) -> None:
     """Run, and put the lines in."""
     chosen = names or list(NAMES)
-    unknown = set(chosen) - set(NAMES)
+    unknown = {each.partition(":")[0] for each in chosen} - set(NAMES)
     if unknown:
         sys.exit(f"unknown benchmark {', '.join(unknown)}; use some of: {', '.join(NAMES)}")
     before, _, rest = DOCUMENT.read_text(encoding="utf-8").partition(BEGIN)
     table, _, after = rest.partition(END)
-    kept = {name: [] for name in NAMES}
+    lines: dict[str, dict[str, str]] = {name: {} for name in NAMES}  # by benchmark and case
     for line in table.strip().splitlines()[2:]:
-        name = line.split("|")[1].strip()
-        if name not in chosen:
-            kept[name].append(line)
+        name, case = (cell.strip() for cell in line.split("|")[1:3])
+        lines[name][case] = line
     with progress("benchmarks", len(chosen)) as show:
-        for name in chosen:
-            kept[name] = [row(json.loads(line)) for line in measure(name)]
+        for each in chosen:
+            name, _, part = each.partition(":")
+            new = {facts["case"]: row(facts) for facts in measure(name, part)}
+            lines[name] = lines[name] | new if part else new
             show.advance()
-    lines = [line for name in NAMES for line in kept[name]]
-    text = "\n".join([HEAD, *lines])
+    text = "\n".join([HEAD, *(line for name in NAMES for line in lines[name].values())])
     write_text(DOCUMENT, f"{before}{BEGIN}\n{text}\n{END}{after}")
 
 
-def measure(name: str) -> list[str]:
-    """Run one benchmark and return its lines of JSON."""
-    command = [sys.executable, str(HERE / f"{name}.py")]
+def measure(name: str, part: str) -> list[dict[str, Any]]:
+    """Run one benchmark, or part of it, and return its lines."""
+    command = [sys.executable, str(HERE / f"{name}.py"), *part.split()]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=HERE.parent)
     if done.returncode:
         sys.exit(f"{name}: failed")
     print(done.stdout, end="", flush=True)
-    return [line for line in done.stdout.splitlines() if line.startswith("{")]
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
 def row(facts: dict[str, Any]) -> str:
     """Write a line of the table."""
-    name, case = facts.pop("benchmark"), facts.pop("case")
-    required, met = facts.pop("requirement", None) or "–", facts.pop("met", None)
-    measured = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in facts.items())
+    name, case = facts["benchmark"], facts["case"]
+    required, met = facts.get("requirement") or "–", facts.get("met")
+    rest = {key: value for key, value in facts.items() if key not in KNOWN}
+    measured = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in rest.items())
     answer = "–" if met is None else "yes" if met else "**no**"
     return f"| {name} | {case} | {measured} | {required} | {answer} |"
 
