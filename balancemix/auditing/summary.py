@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -96,14 +97,13 @@ def _confused(findings: Findings) -> list[dict[str, Any]]:
 
 
 def _images(findings: Findings, most: int = 20) -> list[dict[str, Any]]:
-    """Name the rows with most findings."""
+    """Name the rows with most findings, by name where they have as many, whatever their order."""
     rows, counts = torch.unique(findings.row, return_counts=True)
-    order = counts.argsort(descending=True, stable=True)[:most]
     names = findings.judged.names
-    return [
-        {"image": names[row], "findings": count}
-        for row, count in zip(rows[order].tolist(), counts[order].tolist(), strict=True)
+    listed = [
+        (-count, names[row]) for row, count in zip(rows.tolist(), counts.tolist(), strict=True)
     ]
+    return [{"image": name, "findings": -count} for count, name in nsmallest(most, listed)]
 
 
 def _left_unlabelled(findings: Findings) -> int:

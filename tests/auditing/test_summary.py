@@ -48,6 +48,13 @@ def test_the_summary_is_a_count_by_hand():
     assert "precision" not in facts
 
 
+def test_images_with_as_many_findings_stand_in_the_order_of_their_names():
+    given, q = torch.ones(4, 3, dtype=torch.int8), torch.full((4, 3), 0.1)
+    names = ["c.png", "a.png", "d.png", "b.png"]
+    listed = find(weigh(given, q, q, q, ABLE, names=names)).summary()["images"]
+    assert [each["image"] for each in listed] == sorted(names)
+
+
 def test_what_cannot_be_judged_is_named():
     able = torch.tensor([True, False, True])
     facts = find(judged([[1, 1, 0]], [[0.9, 0.1, 0.1]], judged=able), 0.0).summary()
