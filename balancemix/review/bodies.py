@@ -19,7 +19,7 @@ _CLIENT = re.compile(r"[A-Za-z0-9-]{8,64}")
 async def read_body(request: Request, check: Check) -> Any:
     """Read JSON, of which `check` returns the value, or refuses it."""
     length = request.headers.get("content-length", "0")
-    if length.isdigit() and int(length) > LARGEST:
+    if length.isascii() and length.isdigit() and int(length) > LARGEST:
         raise _too_large()
     raw = b""
     async for part in request.stream():

@@ -139,6 +139,7 @@ class Guard:
             await send(message)
 
         try:
+            check_path(scope["path"])
             self.gate.check_origin(scope, Headers(scope=scope))
             self.gate.check_key(Request(scope))
         except Refused as refused:
@@ -150,6 +151,12 @@ class Guard:
             if not started:
                 await refusal(Refused(500, "bug", BUG))(scope, receive, send_with_headers)
             raise  # for the terminal; the server goes on
+
+
+def check_path(path: str) -> None:
+    """Refuse a line break in an address: Starlette overlooks one at the end."""
+    if "\n" in path:
+        raise Refused(404, "address", "There is nothing at this address.")
 
 
 def refusal(refused: Refused) -> Response:

@@ -74,6 +74,15 @@ def test_a_refusal_is_one_line_whatever_it_names(review):
     assert len(reply.json()["message"].splitlines()) == 1
 
 
+def test_a_line_break_after_an_address_is_another_address(review):
+    browser = review.browser("Ana")
+    for path in ("/api/decisions%0A", "/api/state%0A", "/%0A"):
+        ask = browser.post if "decisions" in path else lambda path, _: browser.get(path)
+        assert ask(path, {"decisions": [decision("0.png", "dog", "present")]}).status_code == 404
+    with review.store() as store:
+        assert store.verified() == []
+
+
 def test_after_a_bug_the_server_goes_on(review, monkeypatch):
     browser = review.browser("Ana")
     browser.client = type(browser.client)(
