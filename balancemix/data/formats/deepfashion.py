@@ -70,7 +70,7 @@ def read_names(file: Path) -> list[str]:
     names = []
     for line, text in enumerate(lines[2:], start=3):
         cells = text.rsplit(maxsplit=1)  # many of the 1,000 coarse names have two words
-        if len(cells) != 2 or not cells[1].isdecimal():
+        if len(cells) != 2 or not (cells[1].isascii() and cells[1].isdecimal()):
             raise InputError(f"{file} line {line}: {text!r} is not a name and the number of a type")
         names.append(cells[0].strip())
     if lines[0].strip() != str(len(names)):

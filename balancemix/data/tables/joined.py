@@ -187,7 +187,7 @@ def _glue(cell: str, mark: str) -> str | None:
 def _list_like(cell: str, labels: list[str]) -> str:
     """Write a list in the style of another one: quotes, blanks, numbers."""
     numbers = re.fullmatch(r"\[[\d\s,]*\]", cell.strip() or "[x]") is not None
-    numbers = numbers and all(label.isdigit() for label in labels)
+    numbers = numbers and all(label.isascii() and label.isdigit() for label in labels)
     comma = "," if "," in cell and ", " not in cell else ", "
     if numbers:
         return f"[{comma.join(labels)}]"

@@ -93,6 +93,7 @@ def without_last(text: str) -> str:
         ("list_attr_cloth.txt", lambda t: t.replace("26", "27", 1), "line 1: '27' is not"),
         ("list_attr_cloth.txt", lambda t: "", "line 1: '' is not the count of the 0 names"),
         ("list_attr_cloth.txt", lambda t: t.replace("_3    1", "_3"), "line 6: 'attribute_3' is"),
+        ("list_attr_cloth.txt", lambda t: t.replace("_3    1", "_3 \uff11"), "line 6: 'attribute"),
         ("list_attr_cloth.txt", lambda t: t.replace("_3 ", "_4 "), "names repeated: 'attribute_4'"),
         ("list_attr_cloth.txt", lambda t: t.replace("attribute_3    1", ""), "line 6: '' is not a"),
         ("test.txt", lambda t: "/etc/hosts\n" + without_last(t), "'/etc/hosts' is not below this"),
