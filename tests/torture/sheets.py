@@ -7,6 +7,7 @@ literal reader: that cell alone may differ.
 import io
 import json
 import zipfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -232,7 +233,10 @@ def _xlsx(file: Path) -> tuple[list[str], list[list[str]]]:
         number = row.get("r", "")
         if not number.isdigit() or not number.isascii() or int(number) != max(found, default=0) + 1:
             raise UnsureError("rows out of order")
-        found[int(number)] = dict(_simple(cell, number) for cell in row)
+        cells = [_simple(cell, number) for cell in row]
+        if any(a >= b for (a, _), (b, _) in pairwise(cells)):
+            raise RefusedError("cells out of order")
+        found[int(number)] = dict(cells)
     lines = [found[i] for i in sorted(found)]
     if not lines or sorted(lines[0]) != [0, 1, 2, 3] or any(max(x, default=0) > 3 for x in lines):
         raise UnsureError("another header, or wider rows")

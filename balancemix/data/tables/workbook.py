@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from balancemix.data.tables.cell_order import check_order
 from balancemix.data.tables.cells import text_of
 from balancemix.data.tables.edits import Edits
 from balancemix.data.tables.sheet import Stamp
@@ -93,6 +94,8 @@ class WorkbookSheet:
         if not titles:
             raise InputError(f"{self.file}: no worksheet holds anything; begin it with a header")
         title = asked or titles[0]
+        with self._readable():
+            check_order(self.file, title)
         return title, [each for each in titles if each != title], counts[title]
 
     def _rows(self) -> Iterator[list[str]]:
@@ -106,11 +109,14 @@ class WorkbookSheet:
     @contextmanager
     def _opened(self) -> Iterator[Workbook]:
         openpyxl = import_openpyxl(self.file)
+        with self._readable(), self.file.open("rb") as stream, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about parts that openpyxl does not know
+            yield openpyxl.load_workbook(stream, read_only=True, data_only=True)
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
         try:
-            with self.file.open("rb") as stream, warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # about parts that openpyxl does not know
-                book = openpyxl.load_workbook(stream, read_only=True, data_only=True)
-                yield book
+            yield
         except InputError:
             raise
         except Exception as error:  # zip, XML and openpyxl raise different ones

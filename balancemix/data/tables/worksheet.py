@@ -51,7 +51,7 @@ class Row:
 def rewrite(file: Path, title: str, edits: Edits, out: Path) -> None:
     """Copy an .xlsx file with some cells of one worksheet changed."""
     with zipfile.ZipFile(file) as old, zipfile.ZipFile(out, "w") as new:
-        part = _part_of(old, title)
+        part = part_of(old, title)
         for info in old.infolist():
             content = old.read(info)
             if info.filename == part:
@@ -59,7 +59,7 @@ def rewrite(file: Path, title: str, edits: Edits, out: Path) -> None:
             new.writestr(info, content)
 
 
-def _part_of(archive: zipfile.ZipFile, title: str) -> str:
+def part_of(archive: zipfile.ZipFile, title: str) -> str:
     """Find the file of a worksheet in the archive."""
     links = _links(archive, "")
     book = next(link["Target"] for link in links if link["Type"].endswith("/officeDocument"))
@@ -162,7 +162,7 @@ class _Layout:
             self.row = self.rows[self.last] = Row(tag, self.last)
         elif name == "c" and self.row is not None:
             at = max(self.row.cells, default=-1) + 1
-            column = _column(attributes["r"]) if "r" in attributes else at
+            column = column_of(attributes["r"]) if "r" in attributes else at
             kind = attributes.get("t", "n")
             self.cell = self.row.cells[column] = Cell(place, attributes.get("s"), kind)
         elif name == "f" and self.cell is not None:
@@ -207,10 +207,10 @@ def _letters(column: int) -> str:
     return name
 
 
-def _column(name: str) -> int:
+def column_of(name: str) -> int:
     """Number the column of a cell's name, from 0.
 
-    >>> _column("AA7")
+    >>> column_of("AA7")
     26
     """
     number = 0

@@ -170,18 +170,43 @@ def test_a_missing_package_is_named(tmp_path, monkeypatch, ending, package):
         open_sheet(file)
 
 
-def test_a_formula_is_read_by_its_value_and_never_changed(tmp_path):
-    file = tmp_path / "x.xlsx"
-    make(file, ROWS)
+def put(file: Path, old: bytes, new: bytes) -> None:
+    """Replace a piece of the first worksheet's XML."""
     with zipfile.ZipFile(file) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     name = "xl/worksheets/sheet1.xml"
-    old = b'<c r="B3" t="n"><v>0</v></c>'
     assert old in parts[name]
-    parts[name] = parts[name].replace(old, b'<c r="B3"><f>1-1</f><v>0</v></c>')
+    parts[name] = parts[name].replace(old, new)
     with zipfile.ZipFile(file, "w") as archive:
         for each, part in parts.items():
             archive.writestr(each, part)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        (b'<c r="B3" t="n"><v>0</v></c>', b"", None),  # a gap is in order
+        (b'<row r="3">', b'<row r="9">', "row 4"),
+        (b'<c r="B3" t="n">', b'<c r="D3" t="n">', "cell C3"),
+        (b'<c r="B3" t="n">', b'<c r="A3" t="n">', "cell A3"),
+    ],
+)
+def test_rows_and_cells_out_of_order_are_refused_as_openpyxl_leaves_them_out(
+    tmp_path, old, new, place
+):
+    file = make(tmp_path / "x.xlsx", ROWS)
+    put(file, old, new)
+    if place is None:
+        assert list(open_sheet(file).records())[1] == [TEXT[1][0], "", *TEXT[1][2:]]
+        return
+    with pytest.raises(InputError, match=rf"x\.xlsx sheet 'Sheet' {place}: is out of order; save"):
+        open_sheet(file)
+
+
+def test_a_formula_is_read_by_its_value_and_never_changed(tmp_path):
+    file = tmp_path / "x.xlsx"
+    make(file, ROWS)
+    put(file, b'<c r="B3" t="n"><v>0</v></c>', b'<c r="B3"><f>1-1</f><v>0</v></c>')
     sheet = open_sheet(file)
     assert list(sheet.records()) == TEXT
     with pytest.raises(InputError, match=r"x\.xlsx sheet 'Sheet' cell B3: is a formula; put a va"):
