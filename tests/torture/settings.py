@@ -132,7 +132,7 @@ def words(folder: Path) -> tuple[str, ...]:
         found = json.loads(file.read_bytes()) if file.stem == "set" else tree_of(file)
     except RefusedError:
         return ()
-    if isinstance(found, list):
+    if file.stem == "set":
         texts = (printable(text.partition("=")[0].strip()) for text in found)
         return ("--set", *(part for text in texts for part in text.split(".")))
     return ("method", *(printable(key) for key in keys_of(found)))
