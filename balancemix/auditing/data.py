@@ -15,8 +15,9 @@ from torch import Tensor
 from balancemix.auditing.judged import Factors, Judged, judge_features, judge_nothing
 from balancemix.data import read, rows_of
 from balancemix.data.beside import folder_beside
+from balancemix.data.fingerprint import by_split, other_inputs
 from balancemix.data.source import ReadOptions, Source
-from balancemix.errors import InputError
+from balancemix.errors import InputError, listing
 from balancemix.judge.basis import FEWEST
 from balancemix.judge.stages import Stages
 from balancemix.labels.table import Status
@@ -78,8 +79,26 @@ def judge_run(run: Run, *, verified: bool = True, factors: Factors | None = None
     leaves out what people decided beside the data.
     """
     source, labels = labels_of_run(run, verified=verified)
+    _say_changes(run, source)
     plan = run.plan  # it may have been trained on another machine
     return _judge(source, labels, replace(plan, train=replace(plan.train, device="auto")), factors)
+
+
+def _say_changes(run: Run, source: Source) -> None:
+    """Warn if features or files of images are not those that the run was trained or scored on."""
+    path, content = run.plan.data.path, run.known_rows()
+    if content is None:
+        return
+    rows = rows_of(source, view_of(run.plan, path))
+    changed = [
+        repr(name) for kept in by_split(content).values() for name in other_inputs(rows, kept)
+    ]
+    if changed:
+        warnings.warn(
+            f"{path}: inputs are not what they were for {run.path}: {listing(changed, 3)}; they "
+            "are judged as they are now",
+            stacklevel=3,
+        )
 
 
 Labels = tuple[Tensor, Tensor | None, Tensor | None]  # given, verified, truth

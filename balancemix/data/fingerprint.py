@@ -9,6 +9,7 @@ dates                   when each file was changed last; 0 for features
 from __future__ import annotations
 
 import hashlib
+import io
 import warnings
 import zlib
 from collections.abc import Mapping, Sequence
@@ -67,6 +68,25 @@ def check_fingerprint(arrays: Mapping[str, Array]) -> None:
             verified.shape != rows + columns or verified.dtype != np.bool_
         ):
             raise ValueError(f"it does not hold the verified labels of the {split} rows")
+
+
+def by_split(content: bytes) -> dict[str, dict[str, Array]]:
+    """Read the fingerprints of training and test rows from the file in which a run keeps both."""
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        pairs = [(*name.partition("_")[::2], file[name]) for name in file]
+    return {
+        split: {name: array for of, name, array in pairs if of == split}
+        for split in ("train", "test")
+    }
+
+
+def other_inputs(rows: Rows, kept: Mapping[str, Array]) -> list[str]:
+    """Name the rows whose input is not what a run knows; what it does not know is not named."""
+    known = dict(zip(kept["names"].tolist(), kept["marks"].tolist(), strict=True))
+    if len(known) < len(kept["names"]):
+        return []  # rows that share a name
+    now = zip(rows.names, _marks(rows)[0].tolist(), strict=True)
+    return [name for name, mark in now if mark and known.get(name) not in (None, 0, mark)]
 
 
 def matched(rows: Rows, kept: Mapping[str, Array], where: str | Path) -> Rows:

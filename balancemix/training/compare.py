@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor
 
 from balancemix.data import BUILT_IN, Rows
+from balancemix.data.fingerprint import by_split
 from balancemix.errors import InputError, listing
 from balancemix.evaluation.compare import Comparison, compare_predictions, compare_scores
 from balancemix.labels.classes import Groups, class_counts, class_groups
@@ -139,7 +139,4 @@ def _groups(run: Run, classes: Sequence[str]) -> Groups:
 def _recorded_rows(run: Run) -> dict[str, npt.NDArray[Any]] | None:
     """Read the test rows that a run was started with; older runs did not keep them."""
     content = run.known_rows()
-    if content is None:
-        return None
-    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        return {name: arrays[f"test_{name}"] for name in ("names", "given")}
+    return None if content is None else by_split(content)["test"]

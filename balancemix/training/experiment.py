@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import math
 import time
 import warnings
@@ -11,12 +10,11 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 from torch import nn
 
 from balancemix import processes
 from balancemix.data import ReadOptions, Rows, Splits, View, load
-from balancemix.data.fingerprint import fingerprint, matched
+from balancemix.data.fingerprint import by_split, fingerprint, matched
 from balancemix.data.formats import is_label_file
 from balancemix.data.formats.builtin import RandomImages
 from balancemix.data.splits import with_noise
@@ -138,15 +136,9 @@ def load_experiment(plan: Plan, known: bytes | None = None) -> Experiment:
 
 def _matched(splits: Splits, known: bytes, path: str) -> Splits:
     """Put the rows into the order that a run knows, or refuse what changed."""
-    with np.load(io.BytesIO(known), allow_pickle=False) as file:
-        arrays = dict(file)
-
-    def rows_of(split: str, rows: Rows) -> Rows:
-        kept = {name.partition("_")[2]: arrays[name] for name in arrays if name.startswith(split)}
-        return matched(rows, kept, path)
-
-    train, test = rows_of("train", splits.train), rows_of("test", splits.test)
-    return dataclasses.replace(splits, train=train, test=test)
+    kept = by_split(known)
+    train = matched(splits.train, kept["train"], path)
+    return dataclasses.replace(splits, train=train, test=matched(splits.test, kept["test"], path))
 
 
 def train_plan(

@@ -100,6 +100,20 @@ def test_a_run_is_audited_like_its_data_with_its_noise(noisy, capsys):
     assert summary(capsys, "added")["file"] == "added/findings.csv"
 
 
+def test_inputs_that_changed_under_a_run_are_named(noisy, photos, capsys):
+    assert main(["train", str(noisy), *SMALL, "--method", "bce", "--out", "run"]) == 0
+    capsys.readouterr()
+    assert main(["audit", "run"]) == 0
+    assert capsys.readouterr().err == ""
+    with np.load(noisy) as file:
+        arrays = dict(file)
+    arrays["features"][[7, 299]] += 1
+    np.savez(noisy, **arrays)
+    assert main(["audit", "run"]) == 0
+    said = capsys.readouterr().err
+    assert f"{noisy}: inputs are not what they were for run: 'row 7', 'row 299'; they" in said
+
+
 def test_a_verified_label_of_a_run_with_noise_stays_as_it_was_decided(noisy, capsys):
     call = ["train", "tiny.npz", *SMALL, "--method", "bce", "--noise", "mislabel:0.2"]
     assert main([*call, "--out", "run"]) == 0

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,18 @@ class ChangedData(Damaged):
         if kept or any(word in line for line in said for word in self.words(change)):
             return outcome
         return Outcome(WRONG, f"{change}: export without a word")
+
+    def content(self, command: str, place: Path, out: str) -> Any:
+        """Collect what a command answered; rows in another order are rounded otherwise."""
+        answer, files = super().content(command, place, out), []
+        if command != "audit":
+            return answer
+        for content in answer[1]:
+            rows = csv.DictReader(io.StringIO(content.decode()))
+            files.append(
+                [row | {"probability": f"{float(row['probability']):.3f}"} for row in rows]
+            )
+        return json.loads(answer[0], parse_float=lambda text: round(float(text), 3)), files
 
     def words(self, what: str) -> tuple[str, ...]:
         """Expect the name of the data in a line about what changed."""
