@@ -23,7 +23,7 @@ from balancemix import cli, processes
 from balancemix.data.features import FeatureRows
 from balancemix.data.images import ImageRows
 from balancemix.data.source import View
-from balancemix.judge import basis, blocks, judge
+from balancemix.judge import blocks, factor, judge
 from balancemix.judge.ridge import Ridge
 from balancemix.judge.stages import Stages
 from balancemix.labels.noise import parse
@@ -176,7 +176,7 @@ def judged() -> dict:
     rows = make_rows(203)
     with (
         patch.object(blocks, "BLOCK", 16),
-        patch.object(basis, "LONG", 0),
+        patch.object(factor, "LONG", 0),
         TemporaryDirectory() as folder,
     ):
         stages = Stages(Path(folder))

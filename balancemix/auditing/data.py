@@ -18,7 +18,7 @@ from balancemix.data.beside import folder_beside
 from balancemix.data.fingerprint import by_split, other_inputs
 from balancemix.data.source import ReadOptions, Source
 from balancemix.errors import InputError, listing
-from balancemix.judge.basis import FEWEST
+from balancemix.judge.factor import FEWEST
 from balancemix.judge.stages import Stages
 from balancemix.labels.table import Status
 from balancemix.plan.plan import Plan

@@ -13,7 +13,7 @@ from balancemix.auditing.probability import modelled
 from balancemix.auditing.ranking import SMOOTHER, doubt
 from balancemix.data.source import Source
 from balancemix.errors import InputError
-from balancemix.judge.basis import FEWEST, check_features
+from balancemix.judge.factor import FEWEST, check_features
 from balancemix.judge.noise_model import fit_noise_model
 from balancemix.judge.opinion import Opinion, is_judged, judge
 from balancemix.judge.ridge import Ridge

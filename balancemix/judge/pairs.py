@@ -1,52 +1,86 @@
 """Pairs: rows of which all pairs are compared, factored for one penalty at a time.
 
     A = K + λ = L·Lᵀ,   weights = A⁻¹(y − ȳ),   [A⁻¹]ᵢᵢ = squares of column i of L⁻¹, summed
+    score = y − weightsᵢ / [A⁻¹]ᵢᵢ                                             leave-one-out
 
 Eigenvectors serve every penalty (judge/basis.py), but of thousands of rows they take more than ten
-times as long as L and the diagonal together, and few penalties need to be tried.
+times as long as L and the diagonal together, and few penalties need to be tried. `FewPairs` has
+them, of rows that are so few that they take next to no time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from balancemix import interrupts
+from balancemix.judge.basis import Basis
+from balancemix.judge.factored import Errors, Factored, class_weights
 from balancemix.models.kernel import KernelMachine, squared_exponential
 from balancemix.progress import progress
 
+FEW = 1024  # rows of which eigenvectors take next to no time
 _COLUMNS = 512  # of L⁻¹ at a time
 
 
-class Pairs:
+def compared(features: Tensor, mean: Tensor, scale: Tensor) -> Factored:
+    """Compare all pairs of rows, with standardisation as it is; a few are factored for good."""
+    x = (features.to(mean.device).float() - mean) / scale
+    similar = squared_exponential(x, x)
+    if len(features) > FEW:
+        return Pairs(features, mean, scale, x, similar)
+    spectrum, vectors = torch.linalg.eigh(similar)
+    return FewPairs(features, mean, scale, x, vectors, spectrum.clamp(min=0))
+
+
+class Compared(Factored):
+    """Rows that are the landmarks themselves, so that some of them are factored anew."""
+
+    def only(self, rows: Tensor) -> Factored:
+        """Factor some of the rows alone, standardised as they are."""
+        return compared(self.features[rows], self.mean, self.scale)
+
+    def at(self, rows: Tensor, penalty: float) -> tuple[Factored, float]:
+        """Factor some of the rows for one penalty; all of it is left to ask for."""
+        x = self.landmarks[rows]
+        similar = squared_exponential(x, x)
+        return Pairs(self.features[rows], self.mean, self.scale, x, similar), penalty
+
+    def places(self, rows: Tensor) -> Tensor:
+        """Say that each row has coefficients of its own."""
+        return rows[:, None]
+
+
+@dataclass(eq=False)
+class FewPairs(Compared, Basis):
+    """Rows with the eigenvectors of their N×N similarities, which are kept: V is `lift`."""
+
+    def vectors(self, rows: slice | Tensor) -> Tensor:
+        """Return some rows of V."""
+        return self.lift[rows]
+
+    def projected(self, target: Tensor, mean: Tensor) -> Tensor:
+        """Compute Vᵀ(y − ȳ): r×K."""
+        return self.lift.T @ (target - mean).to(self.device)
+
+
+@dataclass(eq=False)
+class Pairs(Compared):
     """N rows of features, and the N×N similarities K of all pairs.
 
     Kept of each penalty that was asked for: the diagonal of A⁻¹, and the last target's weights.
     """
 
-    whiten = key = None  # as a `Basis` that compares all pairs
+    similar: Tensor
+    _diagonals: dict[float, Tensor] = field(default_factory=dict, init=False)
+    _weights: dict[float, Tensor] = field(default_factory=dict, init=False)
+    _target: Tensor = field(default_factory=lambda: torch.empty(0), init=False)
 
-    def __init__(self, features: Tensor, mean: Tensor, scale: Tensor) -> None:
-        self.features, self.mean, self.scale = features, mean, scale
-        self.landmarks = self.standardised(features)
-        self.similar = squared_exponential(self.landmarks, self.landmarks)
-        self._diagonals: dict[float, Tensor] = {}
-        self._weights: dict[float, Tensor] = {}
-        self._target = features.new_zeros(0)
-
-    def __len__(self) -> int:
-        return len(self.features)
-
-    @property
-    def device(self) -> torch.device:
-        """Where matrices are multiplied."""
-        return self.mean.device
-
-    def standardised(self, features: Tensor) -> Tensor:
-        """Standardise rows of raw features."""
-        return (features.to(self.device).float() - self.mean) / self.scale
+    for_one_penalty: ClassVar[bool] = True
 
     def left_out(self, target: Tensor, penalty: float, groups: Sequence[Tensor] = ()) -> Tensor:
         """Score every row of N×K targets by the others, rows of a group by those of others."""
@@ -60,10 +94,20 @@ class Pairs:
             scores[group] = target[group] - torch.linalg.solve(within, weights[group]).cpu()
         return scores
 
+    def errors(self, target: Tensor, counted: Tensor, groups: Sequence[Tensor] = ()) -> Errors:
+        """Prepare the leave-one-out error of each penalty."""
+        weight = class_weights(target)
+
+        def error(penalty: float) -> float:
+            scores = self.left_out(target, penalty, groups)
+            off = ((scores - target).square() * counted).sum(0)
+            return float((off * weight).sum()) / len(target)
+
+        return lambda grid: [error(penalty) for penalty in grid]
+
     def solve(self, target: Tensor, penalty: float) -> KernelMachine:
         """Fit all rows to N×K targets."""
-        weights, mean = self.weights(target, penalty), target.mean(0).to(self.device)
-        return KernelMachine(self.mean, self.scale, self.landmarks, weights, mean)
+        return self.machine(self.weights(target, penalty), target.mean(0).to(self.device))
 
     def weights(self, target: Tensor, penalty: float) -> Tensor:
         """Compute the weights of N×K targets."""

@@ -25,9 +25,9 @@ import torch
 from torch import Tensor
 
 from balancemix import processes
-from balancemix.judge.basis import Basis
+from balancemix.judge.basis import Streamed
 from balancemix.judge.blocks import blocks, local_blocks
-from balancemix.judge.pairs import Pairs
+from balancemix.judge.factored import Factored
 from balancemix.models.kernel import squared_exponential
 from balancemix.progress import progress
 
@@ -37,12 +37,12 @@ _STEPS = 40
 _SMALL = 1e-4  # what may be left of a right side
 
 
-def is_refined(basis: Basis | Pairs) -> TypeGuard[Basis]:
+def is_refined(basis: Factored) -> TypeGuard[Streamed]:
     """Whether there are landmarks, drawn from rows few enough to be compared pair by pair."""
-    return isinstance(basis, Basis) and basis.drawn is not None and len(basis) <= MOST
+    return isinstance(basis, Streamed) and basis.drawn is not None and len(basis) <= MOST
 
 
-def refined(basis: Basis, target: Tensor, penalty: float) -> Tensor | None:
+def refined(basis: Streamed, target: Tensor, penalty: float) -> Tensor | None:
     """Score each row by the others, N×K; None (and a warning) if the steps do not suffice."""
     mean, rows = target.mean(0), _sample(basis)
     shift = penalty + float(1 - basis.spectrum.sum() / len(basis))
@@ -65,7 +65,7 @@ def refined(basis: Basis, target: Tensor, penalty: float) -> Tensor | None:
     return target - solved[:, : target.shape[1]] / diagonal[:, None]
 
 
-def _sample(basis: Basis) -> Tensor:
+def _sample(basis: Streamed) -> Tensor:
     """Draw landmarks and other rows."""
     assert basis.drawn is not None
     order = torch.randperm(len(basis), generator=torch.Generator().manual_seed(0))
@@ -73,14 +73,14 @@ def _sample(basis: Basis) -> Tensor:
     return torch.cat([order[landmark][:_SAMPLE], order[~landmark][:_SAMPLE]])
 
 
-def _landmarks(basis: Basis) -> Tensor:
+def _landmarks(basis: Streamed) -> Tensor:
     """Mark the rows that are landmarks."""
     marks = torch.zeros(len(basis), dtype=torch.bool)
     marks[basis.drawn] = True
     return marks
 
 
-def _solved(basis: Basis, right: Tensor, penalty: float, shift: float) -> Tensor | None:
+def _solved(basis: Streamed, right: Tensor, penalty: float, shift: float) -> Tensor | None:
     """Solve A·x = right for each column, by conjugate gradients from P⁻¹·right."""
     solution = _near(basis, right, shift)
     rest = right - _times(basis, solution, penalty)
@@ -99,7 +99,7 @@ def _solved(basis: Basis, right: Tensor, penalty: float, shift: float) -> Tensor
     return None
 
 
-def _near(basis: Basis, right: Tensor, shift: float) -> Tensor:
+def _near(basis: Streamed, right: Tensor, shift: float) -> Tensor:
     """Compute P⁻¹·right."""
     shrunk = basis.spectrum / (basis.spectrum + shift)
     projected = basis.projected(right, right.new_zeros(()))
@@ -110,7 +110,7 @@ def _near(basis: Basis, right: Tensor, shift: float) -> Tensor:
     return (right - processes.all_reduce(fit)) / shift
 
 
-def _times(basis: Basis, right: Tensor, penalty: float) -> Tensor:
+def _times(basis: Streamed, right: Tensor, penalty: float) -> Tensor:
     """Compute A·right; a tile of A serves its mirror image too."""
     total = torch.zeros_like(right)
     with progress("compare all pairs", len(basis)) as show:
@@ -127,7 +127,7 @@ def _times(basis: Basis, right: Tensor, penalty: float) -> Tensor:
     return processes.all_reduce(total) + penalty * right
 
 
-def _diagonal(basis: Basis, shift: float, sample: Tensor, exact: Tensor) -> Tensor:
+def _diagonal(basis: Streamed, shift: float, sample: Tensor, exact: Tensor) -> Tensor:
     """Estimate the diagonal of A⁻¹ from its values at a sample of rows."""
     terms = torch.ones(len(basis), 3, dtype=torch.float64)
     terms[:, 1:] = 0

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from balancemix.judge.basis import Kernel
+from balancemix.judge.factor import Kernel
 from balancemix.judge.penalty import Penalty
 from balancemix.judge.ridge import Ridge
 from balancemix.labels.table import check_given

@@ -13,7 +13,7 @@ import numpy as np
 from balancemix import processes
 from balancemix.data import FeatureRows, Rows
 from balancemix.errors import DamagedFile
-from balancemix.judge.basis import Kernel
+from balancemix.judge.factor import Kernel
 from balancemix.judge.opinion import Opinion, judge
 from balancemix.judge.ridge import Ridge
 from balancemix.judge.stages import Stages

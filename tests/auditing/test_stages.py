@@ -7,16 +7,17 @@ import torch
 from balancemix.auditing import judged as judged_module
 from balancemix.auditing.data import judge_data
 from balancemix.auditing.judged import Factors
-from balancemix.judge import basis, opinion, ridge
+from balancemix.judge import factor, opinion, ridge
+from balancemix.judge.basis import Streamed
 from tests.judge.test_stages import Death, forbidden, kill, make
 
 
 @pytest.fixture
 def data(tmp_path, monkeypatch):
     """Write features that are compared with landmarks, as those of many rows are."""
-    monkeypatch.setattr(basis, "LONG", 0)
-    monkeypatch.setattr(basis, "EXACT", 30)
-    monkeypatch.setattr(basis, "_LANDMARKS", (40, 40))
+    monkeypatch.setattr(factor, "LONG", 0)
+    monkeypatch.setattr(factor, "EXACT", 30)
+    monkeypatch.setattr(factor, "_LANDMARKS", (40, 40))
     x, given = make()
     path = tmp_path / "data.npz"
     np.savez(path, features=x.numpy(), labels=given.numpy())
@@ -28,7 +29,7 @@ def stages(data):
 
 
 STAGES = {
-    "after the basis": ((ridge.Ridge, "choose"), ["basis.stage"], (basis, "_streamed")),
+    "after the basis": ((ridge.Ridge, "choose"), ["basis.stage"], (Streamed, "of")),
     "after the scores": (
         (opinion, "fit_noise_model"),
         ["basis.stage", "scores.stage"],

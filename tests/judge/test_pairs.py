@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from balancemix.judge import basis, pairs, ridge
+from balancemix.judge import pairs, ridge
 from balancemix.judge.pairs import Pairs
 from balancemix.judge.ridge import Ridge
 from tests.judge.test_ridge import make
@@ -17,7 +17,7 @@ def few(monkeypatch):
     monkeypatch.setattr(pairs, "_COLUMNS", 16)
 
     def at_most(rows):
-        for module in (basis, ridge):
+        for module in (pairs, ridge):
             monkeypatch.setattr(module, "FEW", rows)
 
     at_most(30)
@@ -95,6 +95,7 @@ def test_equal_rows_and_next_to_no_penalty_are_factored_with_more_digits(few):
     twice = torch.arange(80) % 40
     with pytest.warns(UserWarning, match="40 rows have the same features"):
         rows = Ridge.of(x[twice])
+    assert isinstance(rows.basis, Pairs)
     assert rows.basis._factor(2.0**-23).dtype == torch.float64
     scores = rows.leave_one_out(y[twice], 2.0**-23)
     torch.testing.assert_close(scores, y[twice], atol=1e-3, rtol=0)  # each by its copy

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from balancemix.judge import blocks, refine
-from balancemix.judge.basis import Basis
+from balancemix.judge.basis import Streamed
 from balancemix.judge.ridge import Ridge
 from tests.judge.test_ridge import make as make_rows
 from tests.reference import ridge as slow
@@ -34,7 +34,7 @@ def test_other_rows_follow_the_sample(monkeypatch):
     monkeypatch.setattr(refine, "_SAMPLE", 12)
     x, y = make(rows=90)
     ridge = Ridge.of(x, landmarks=40)
-    assert isinstance(ridge.basis, Basis)
+    assert isinstance(ridge.basis, Streamed)
     drawn, sample = ridge.basis.drawn.numpy(), refine._sample(ridge.basis).numpy()
     assert len(sample) == 24
     assert np.isin(sample, drawn).sum() == 12

@@ -9,9 +9,9 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge as LinearRidge
 
 from balancemix.errors import InputError
-from balancemix.judge import basis as basis_module
 from balancemix.judge import blocks
-from balancemix.judge.basis import make_basis
+from balancemix.judge.basis import Streamed
+from balancemix.judge.factor import _whitening, make_basis
 from balancemix.judge.penalty import GRID
 from balancemix.judge.ridge import Ridge
 from tests.reference import ridge as slow
@@ -83,8 +83,8 @@ def test_with_every_row_as_a_landmark_streaming_is_exact(monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK", 16)
     x, y = make(rows=60)
     exact, basis = Ridge.of(x), make_basis(x)
-    whiten = basis_module._whitening(basis.landmarks)
-    streamed = Ridge(basis_module._streamed(x, basis.mean, basis.scale, basis.landmarks, whiten))
+    whiten = _whitening(basis.landmarks)
+    streamed = Ridge(Streamed.of(x, basis.mean, basis.scale, basis.landmarks, whiten))
     new = make(seed=1)[0]
     for penalty in (0.5, 4.0):
         a, b = exact.leave_one_out(y, penalty), streamed.leave_one_out(y, penalty)
@@ -144,7 +144,7 @@ def test_known_rows_are_scored_as_if_there_were_no_others(kernel, landmarks, gro
     scores, machine = ridge.leave_one_out(y, penalty, known), ridge.solve(y, penalty, known)
     for k in range(3):
         rows = known[:, k].nonzero()[:, 0]
-        part = ridge._only(rows)  # factored for any penalty
+        part = ridge.only(rows)  # factored for any penalty
         expected = part.leave_one_out(y[rows, k : k + 1], penalty)[:, 0]
         torch.testing.assert_close(scores[rows, k], expected, atol=2e-3, rtol=0)
         expected = part.solve(y[rows, k : k + 1], penalty).scores(x)[:, 0]

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import torch
 
-from balancemix.judge import basis, judge, opinion, ridge
+from balancemix.judge import factor, judge, opinion, ridge
+from balancemix.judge.basis import Streamed
 from balancemix.judge.stages import Stages, fingerprint
 
 
@@ -38,7 +39,7 @@ def forbidden(*arguments, **settings):
 
 @pytest.fixture
 def long(monkeypatch):
-    monkeypatch.setattr(basis, "LONG", 0)
+    monkeypatch.setattr(factor, "LONG", 0)
 
 
 def same(first, second):
@@ -50,8 +51,8 @@ def same(first, second):
 LAST = (opinion, "fit_noise_model")
 # Where the process dies, the stages that are there then, and what must not be computed again.
 STAGES = {
-    "before the basis": ((basis, "_streamed"), [], None),
-    "before the scores": ((ridge.Ridge, "choose"), ["basis.stage"], (basis, "_streamed")),
+    "before the basis": ((Streamed, "of"), [], None),
+    "before the scores": ((ridge.Ridge, "choose"), ["basis.stage"], (Streamed, "of")),
     "before the noise model": (
         LAST,
         ["basis.stage", "scores.stage"],

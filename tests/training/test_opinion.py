@@ -8,7 +8,7 @@ import torch
 
 from balancemix.cli import main
 from balancemix.errors import InputError
-from balancemix.judge import basis
+from balancemix.judge import factor
 from balancemix.judge import opinion as judging
 from balancemix.judge.opinion import Opinion
 from balancemix.judge.ridge import Ridge
@@ -158,9 +158,9 @@ def test_a_judge_that_was_asked_is_not_asked_again_after_a_stop(tmp_path, asked,
 
 @pytest.mark.parametrize("again", ["--resume", "--force"])
 def test_a_long_judgement_goes_on_from_its_stages(tmp_path, monkeypatch, again):
-    monkeypatch.setattr(basis, "LONG", 0)
-    monkeypatch.setattr(basis, "EXACT", 50)
-    monkeypatch.setattr(basis, "_LANDMARKS", (30, 40))
+    monkeypatch.setattr(factor, "LONG", 0)
+    monkeypatch.setattr(factor, "EXACT", 50)
+    monkeypatch.setattr(factor, "_LANDMARKS", (30, 40))
     path, whole, cut = write(tmp_path), tmp_path / "whole", tmp_path / "cut"
     assert main(["train", str(path), *TRAIN, "--out", str(whole)]) == 0
     with monkeypatch.context() as patch:

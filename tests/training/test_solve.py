@@ -10,7 +10,7 @@ import torch
 from balancemix.cli import main
 from balancemix.data.features import FeatureRows
 from balancemix.errors import InputError
-from balancemix.judge import basis, ridge
+from balancemix.judge import factor, ridge
 from balancemix.judge.ridge import Ridge
 from balancemix.models.kernel import KernelMachine, MeanOfLogOdds
 from balancemix.plan.plan import Plan
@@ -184,7 +184,7 @@ def test_images_are_read_by_the_frozen_backbone(photos, tmp_path, capsys, kind, 
 
     def make_basis(*args, **options):
         factored.append(args)
-        return basis.make_basis(*args, **options)
+        return factor.make_basis(*args, **options)
 
     monkeypatch.setattr(ridge, "make_basis", make_basis)
     how = [*SOLVED[kind], "--backbone", "mobilenetv3_small_050", "--no-pretrained"]
