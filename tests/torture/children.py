@@ -21,6 +21,7 @@ from tests.torture import names
 
 CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.truncate", "os.link", "os.rmdir"}
 LIMIT = 120  # seconds
+LOGS = ("out", "err", "changes")
 
 
 @dataclass(frozen=True)
@@ -49,13 +50,15 @@ def run(
     """
     folder.mkdir(parents=True, exist_ok=True)
     logs = Path(tempfile.mkdtemp(dir=names.scratch(), prefix="case-"))
+    for name in LOGS:
+        (logs / name).touch()  # a child may be killed before it has opened them
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()
     if child == 0:
         _be_child([str(word) for word in words], folder, logs, at, number, file_size)
     code = _wait(child, number, after)
-    said = {name: (logs / name).read_text("utf-8", "replace") for name in ("out", "err", "changes")}
+    said = {name: (logs / name).read_text("utf-8", "replace") for name in LOGS}
     shutil.rmtree(logs)
     return Ended(code, said["out"], said["err"], len(said["changes"]))
 
