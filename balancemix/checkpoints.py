@@ -103,5 +103,7 @@ class Checkpoints(Directory):
 
 def unpack(content: bytes) -> dict[str, Any]:
     """Read a state that torch saved; nothing in it is executed."""
-    state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    state: Any = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    if not isinstance(state, dict):
+        raise ValueError("it holds no state")
     return state

@@ -70,5 +70,7 @@ def test_cells_can_be_measured_again(load):
         again = script.measure(*(record[key] for key in script.KEY))
         assert again["findings"] == pytest.approx(record["findings"], rel=0.02)
         for look, before in zip(again["looks"], record["looks"], strict=True):
-            assert look.get("covers", 1) == pytest.approx(before.get("covers", 1), abs=0.03)
+            # Rounding alone changes the order of a list, and so what is drawn: of a share of 200
+            # reviews, a standard error is up to 0.035.
+            assert look.get("covers", 1) == pytest.approx(before.get("covers", 1), abs=0.07)
             assert look.get("ratio", 1) == pytest.approx(before.get("ratio", 1), abs=0.05)

@@ -267,6 +267,17 @@ def test_a_checkpoint_of_another_version_is_refused_in_one_line(tiny, tmp_path, 
     assert said.endswith(refusal)
 
 
+def test_a_checkpoint_that_holds_no_state_is_refused_in_one_line(tiny, tmp_path, capsys):
+    run, _, _ = train(tiny, tmp_path / "run", plan_for(tiny, "bce"))
+    (run.path / "metrics.json").unlink()
+    (run.path / "checksums.json").unlink()
+    torch.save("text", run.path / "checkpoint.pt")
+    capsys.readouterr()
+    assert main(["train", "--resume", "--out", str(run.path)]) == 2
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "checkpoint.pt: cannot be read; " in said
+
+
 def test_a_run_from_before_a_setting_was_added_can_be_resumed(tiny, tmp_path):
     plan = plan_for(tiny, "bce")
     run, _, _ = train(tiny, tmp_path / "run", plan)
