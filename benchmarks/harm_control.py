@@ -1,6 +1,7 @@
 """Is it harm, or the noise of training again? The control of docs/tables/harm.md.
 
     python benchmarks/harm_control.py            # goes on where it was stopped
+    python benchmarks/harm_control.py right      # only this control
     python benchmarks/harm_control.py --table    # write the table of what has ended
 
 BCE is trained once more with each seed of `harm.py` on single positives, where the rarest classes
@@ -19,48 +20,39 @@ a rule could prevent. What has ended is kept in benchmarks/harm_control.jsonl.
 from __future__ import annotations
 
 import dataclasses
-import json
 import sys
 import warnings
 from itertools import product
 from statistics import mean
-from typing import Any
 
 import harm
 import torch
 from label_sets import load_case, train_last
 from paired import over_seeds
-from results import ROOT, put
+from records import Record, Records
+from results import put
 from torch import Tensor
 
-from balancemix.files import to_json, write_text
 from balancemix.training.fit import true_groups
 
-KEPT = ROOT / "benchmarks" / "harm_control.jsonl"
 NAME, KIND = harm.LITE0, "single"
 CONTROLS = ("right", "nothing", "answers", "audit", "where")
 ANEW = ("nothing", "audit")  # trained with another seed
 COLUMNS = ("mAP", "mAP_few")
-
-Record = dict[str, Any]
+KEY = ("seed", "control")
 
 
 def main(words: list[str]) -> None:
     """Measure what is missing, and write the table."""
-    kept = read()
-    known = {(record["seed"], record["control"]) for record in kept}
-    for control, seed in product(CONTROLS, harm.SEEDS) if "--table" not in words else ():
-        if (seed, control) not in known:
-            kept.append(measure(seed, control))
-            write_text(KEPT, "".join(to_json(record) + "\n" for record in kept))
-            print(seed, control, f"mAP {kept[-1]['mAP']:.2f}", flush=True)
-    put("harm-control", table(kept, harm.read()))
-
-
-def read() -> list[Record]:
-    """Read what has ended."""
-    text = KEPT.read_text(encoding="utf-8") if KEPT.exists() else ""
-    return [json.loads(line) for line in text.splitlines()]
+    records = Records("harm_control", KEY)
+    cells = [
+        (seed, control)
+        for control, seed in product(CONTROLS, harm.SEEDS[KIND])
+        if (not words or control in words) and (control == "right" or seed in harm.USUAL)
+    ]
+    for seed, control in records.missing(cells):
+        print(seed, control, f"mAP {records.add(measure(seed, control))['mAP']:.2f}", flush=True)
+    put("harm-control", table(records.all, Records("harm", harm.KEY).all))
 
 
 def measure(seed: int, control: str) -> Record:
