@@ -20,8 +20,9 @@ def test_the_findings_drawn_at_random_come_first(photos, review, reviewer):
     first = page.locator(".card").first
     expect(first).to_contain_text("12 of 50 answers. After 50 this page says how good")
     pace = page.locator(".card", has_text="Fixed per minute")
-    expect(pace.locator(".big")).to_contain_text("next 50")
-    expect(pace).to_contain_text("over the last 12; pauses over 30 s are not counted.")
+    expect(pace.locator(".big")).to_contain_text("last 12")  # measured, before what is modelled
+    expect(pace).to_contain_text("pauses over 30 s are not counted.")
+    expect(pace).to_contain_text("The next 50: about")
 
 
 def test_where_errors_are_measured_none_are_called_modelled(photos, serve, new_context):

@@ -88,11 +88,13 @@ function meter({value, low, high}) {
   return bar;
 }
 
-/** How fast labels are fixed: by the median answer, so that a few hurried ones or a pause change little. */
+/** How fast labels are fixed: what was measured first, and the forecast only where nothing was. */
 function minute(app, {minute: {last, first, next}, answered}) {
-  const past = [last != null && `${last} over the last ${Math.min(50, answered)}`, answered > ENOUGH && first != null && `${first} over the first 50`].filter(Boolean);
-  return card("Fixed per minute", "", next == null ? big(last ?? "–", last == null ? "" : `last ${Math.min(50, answered)}`) : big(`about ${next < 10 ? next : Math.round(next)}`, "next 50"),
-    small(next == null ? "" : `Modelled, at ${answered < FEWEST ? "the usual" : "your median"} time an answer. `, past.length > 0 && `${past.join(", ")}; pauses over 30 s are not counted.`),
+  const about = next != null && `about ${next < 10 ? next : Math.round(next)}`;
+  const then = answered > ENOUGH && first != null ? `${first} over the first 50; ` : "";
+  return card("Fixed per minute", "", last != null ? big(last, `last ${Math.min(50, answered)}`) : big(about || "–", about ? "next 50" : ""),
+    last != null && small(`${then}pauses over 30 s are not counted.`),
+    about && small(`${last == null ? "" : `The next 50: ${about}. `}Modelled, at ${answered < FEWEST ? "the usual" : "your median"} time an answer.`),
     small("For a better model ", link("settle pictures", "#settle?order=errors"), ": fewer labels a minute, but training gains more (docs/tables/worth.md)."));
 }
 
