@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from statistics import mean, stdev
 
 import numpy as np
+from scipy.special import stdtrit
 from torch import Tensor
 
 from balancemix.evaluation import resampling
 from balancemix.evaluation.resampling import Counts, Floats
-
-# 97.5 % quantiles of Student's t for 1, 2, … degrees of freedom.
-T975 = (12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622)
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ def over_seeds(ours: Sequence[float], others: Sequence[float]) -> Difference:
     if len(differences) < 2:
         return Difference(differences[0], math.nan, math.nan, math.nan)
     centre, error = mean(differences), stdev(differences) / len(differences) ** 0.5
-    reach = T975[len(differences) - 2] * error
+    reach = float(stdtrit(len(differences) - 1, 0.975)) * error
     return Difference(centre, error, centre - reach, centre + reach)
 
 

@@ -4,6 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.asking import asked
+from tests.browser.conftest import enter
 from tests.browser.serving import wait_decisions, wait_until
 
 KEYS = {"present": "y", "absent": "n"}
@@ -163,15 +164,18 @@ def test_examples_show_what_was_verified(review, reviewer):
     assert ana.locator("dialog .examples img").get_attribute("alt") == image
 
 
-def test_what_others_answer_meanwhile_is_no_longer_asked_in_an_open_sweep(photos, review, reviewer):
-    ana = reviewer("Ana", f"#sweep?class={photos.number('star')}&kind=missing")
+def test_what_others_answer_meanwhile_is_no_longer_asked_in_an_open_sweep(
+    photos, serve, new_context
+):
+    review = serve(photos, "--overlap", "0")  # nothing is asked twice
+    ana = enter(new_context(), review, "Ana", f"#sweep?class={photos.number('star')}&kind=missing")
     expect(ana.locator("button.go")).to_contain_text("Add “star” to 32")
     tiles = ana.get_by_role("option")
     names = [tile.get_attribute("aria-label").partition(":")[0] for tile in tiles.all()]
     rest = {f.image for f in photos.findings if f.class_ == "star" and f.problem == "missing"}
     later = sorted(rest - set(names))
     tiles.nth(3).hover()
-    ben = reviewer("Ben", "#start")
+    ben = enter(new_context(), review, "Ben", "#start")
     expect(ben.locator("h1")).to_contain_text("What do you want?")
     post(ben, later[0], "star", "absent")  # known to Ana's page once it knows of the others
     for image, verdict in ((names[3], "present"), (names[7], "present"), (names[9], "unsure")):
