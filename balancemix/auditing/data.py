@@ -15,7 +15,7 @@ from torch import Tensor
 from balancemix.auditing.judged import Factors, Judged, judge_features, judge_nothing
 from balancemix.data import read, rows_of
 from balancemix.data.beside import folder_beside
-from balancemix.data.fingerprint import by_split, other_inputs
+from balancemix.data.fingerprint import other_inputs
 from balancemix.data.source import ReadOptions, Source
 from balancemix.errors import InputError, listing
 from balancemix.judge.factor import FEWEST
@@ -90,9 +90,7 @@ def _say_changes(run: Run, source: Source) -> None:
     if content is None:
         return
     rows = rows_of(source, view_of(run.plan, path))
-    changed = [
-        repr(name) for kept in by_split(content).values() for name in other_inputs(rows, kept)
-    ]
+    changed = [repr(name) for name in other_inputs(rows, content)]
     if changed:
         warnings.warn(
             f"{path}: inputs are not what they were for {run.path}: {listing(changed, 3)}; they "

@@ -80,11 +80,18 @@ def by_split(content: bytes) -> dict[str, dict[str, Array]]:
     }
 
 
-def other_inputs(rows: Rows, kept: Mapping[str, Array]) -> list[str]:
-    """Name the rows whose input is not what a run knows; what it does not know is not named."""
-    known = dict(zip(kept["names"].tolist(), kept["marks"].tolist(), strict=True))
-    if len(known) < len(kept["names"]):
-        return []  # rows that share a name
+def other_inputs(rows: Rows, content: bytes) -> list[str]:
+    """Name the rows whose input is not what a run knows, by the file in which it keeps that.
+
+    Rows that it does not know are not named; if some share a name, none is.
+    """
+    splits = by_split(content).values()
+    names, marks = (
+        [x for kept in splits for x in kept[key].tolist()] for key in ("names", "marks")
+    )
+    known = dict(zip(names, marks, strict=True))
+    if len(known) < len(names):
+        return []
     now = zip(rows.names, _marks(rows)[0].tolist(), strict=True)
     return [name for name, mark in now if mark and known.get(name) not in (None, 0, mark)]
 
