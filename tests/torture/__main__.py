@@ -77,7 +77,9 @@ def main(words: list[str]) -> int:
     results = [
         r for r in notebook.results if r.seed == arguments.seed and (r.part, r.start) in wanted
     ]
-    shares = {part.name: trace(part, arguments) for part in chosen if arguments.branches}
+    groups = {part.name: getattr(part, "modules", ()) for part in chosen if arguments.branches}
+    traced = {modules: trace(modules, arguments) for modules in set(groups.values())}
+    shares = {name: traced[modules] for name, modules in groups.items()}
     text = figures.table(results, shares)
     failed = figures.failures(results)
     sys.stdout.write("\n".join([text, "", *failed, ""]))
@@ -101,9 +103,8 @@ def again(name: str, seed: int, number: int) -> int:
     return 1 if outcome.kind in FAILURES else 0
 
 
-def trace(part: object, arguments: argparse.Namespace) -> tuple[int, int]:
-    """Count the branches that the first cases take, of all readers of the same modules."""
-    modules = getattr(part, "modules", ())
+def trace(modules: tuple[str, ...], arguments: argparse.Namespace) -> tuple[int, int]:
+    """Count the branches that the first cases take, of all readers of these modules."""
     if not modules:
         return 0, 0
     branches = Branches(modules)
