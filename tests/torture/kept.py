@@ -66,6 +66,7 @@ class LedgerFile(KeptFile):
     """The ledger of finished runs: each entry read is one that was written."""
 
     name = "ledger.jsonl"
+    group = "readers"
 
     def make(self, folder: Path) -> Path:
         """Write three entries."""
@@ -119,6 +120,7 @@ class StageFile(KeptFile):
     """A finished part of a long judgement."""
 
     name = "stages of the judge"
+    group = "readers"
 
     def make(self, folder: Path) -> Path:
         """Store a stage."""
