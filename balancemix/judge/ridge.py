@@ -80,7 +80,7 @@ class Ridge:
             rest = (~known[:, classes[0]]).nonzero()[:, 0]
             part, left = self.basis.at(rows, penalty)
             some = target[rows][:, classes]
-            scores[rows[:, None], classes] = part.left_out(some, left, self.shared(rows))
+            scores[rows[:, None], classes] = part.left_out(some, left, self._shared(rows))
             machine = part.solve(some, left)
             for block in blocks(len(rest)):
                 x = self.basis.features[rest[block]].to(self.basis.device).float()
@@ -105,7 +105,7 @@ class Ridge:
             some = list(patterns(known))
             some = some[:: -(-len(some) // _PATTERNS)]
             cases = [
-                (self.only(rows), target[rows][:, classes], every[rows][:, classes])
+                (self._only(rows), target[rows][:, classes], every[rows][:, classes])
                 for classes, rows in some
             ]
         grid: Sequence[float] = GRID
@@ -136,18 +136,18 @@ class Ridge:
             intercept[classes] = machine.intercept
         return basis.machine(coefficients, intercept)
 
-    def shared(self, rows: Tensor | None = None) -> list[Tensor]:
+    def _shared(self, rows: Tensor | None = None) -> list[Tensor]:
         """List the rows of each group of two or more, of all rows or by their places among some."""
         groups = self.groups if rows is None or self.groups is None else self.groups[rows]
         return list(shared_groups(groups))
 
-    def only(self, rows: Tensor) -> Ridge:
+    def _only(self, rows: Tensor) -> Ridge:
         """Factor some of the rows alone."""
         return Ridge(self.basis.only(rows), None if self.groups is None else self.groups[rows])
 
     def _left_out(self, target: Tensor, penalty: float) -> Tensor:
         """Score every row; landmarks are refined by all pairs, if these are few enough."""
-        basis, groups, scores = self.basis, self.shared(), None
+        basis, groups, scores = self.basis, self._shared(), None
         if is_refined(basis) and not groups:
             scores = refined(basis, target, penalty)
         return basis.left_out(target, penalty, groups) if scores is None else scores
@@ -168,12 +168,12 @@ def _some(ridge: Ridge, target: Tensor, counted: Tensor) -> Labels:
     """Draw rows that are so few that eigenvectors take next to no time."""
     order = torch.randperm(len(ridge), generator=torch.Generator().manual_seed(0))
     rows = order[:FEW].sort().values
-    return ridge.only(rows), target[rows], counted[rows]
+    return ridge._only(rows), target[rows], counted[rows]
 
 
 def _searched(cases: Sequence[Labels], grid: Sequence[float]) -> dict[float, float]:
     """Compute the leave-one-out error of each penalty of a grid, and beyond it if need be."""
-    measures = [part.basis.errors(y, counted, part.shared()) for part, y, counted in cases]
+    measures = [part.basis.errors(y, counted, part._shared()) for part, y, counted in cases]
     errors = dict.fromkeys(grid, 0.0)
     for more in growing(errors):
         each = [measure(more) for measure in measures]

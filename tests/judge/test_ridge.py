@@ -144,7 +144,7 @@ def test_known_rows_are_scored_as_if_there_were_no_others(kernel, landmarks, gro
     scores, machine = ridge.leave_one_out(y, penalty, known), ridge.solve(y, penalty, known)
     for k in range(3):
         rows = known[:, k].nonzero()[:, 0]
-        part = ridge.only(rows)  # factored for any penalty
+        part = ridge._only(rows)  # factored for any penalty
         expected = part.leave_one_out(y[rows, k : k + 1], penalty)[:, 0]
         torch.testing.assert_close(scores[rows, k], expected, atol=2e-3, rtol=0)
         expected = part.solve(y[rows, k : k + 1], penalty).scores(x)[:, 0]
