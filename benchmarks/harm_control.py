@@ -47,7 +47,7 @@ def main(words: list[str]) -> None:
     records = Records("harm_control", KEY)
     cells = [
         (seed, control)
-        for control, seed in product(CONTROLS, harm.SEEDS[KIND])
+        for control, seed in product(CONTROLS, harm.MANY)
         if (not words or control in words) and (control == "right" or seed in harm.USUAL)
     ]
     for seed, control in records.missing(cells):
