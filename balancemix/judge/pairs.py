@@ -25,16 +25,33 @@ from balancemix.progress import progress
 
 FEW = 1024  # rows of which eigenvectors take next to no time
 _COLUMNS = 512  # of L⁻¹ at a time
+_ROWS = 512  # of K at a time
 
 
 def compared(features: Tensor, mean: Tensor, scale: Tensor) -> Factored:
     """Compare all pairs of rows, with standardisation as it is; a few are factored for good."""
     x = (features.to(mean.device).float() - mean) / scale
-    similar = squared_exponential(x, x)
+    similar = similarities(x)
     if len(features) > FEW:
         return Pairs(features, mean, scale, x, similar)
     spectrum, vectors = torch.linalg.eigh(similar)
     return FewPairs(features, mean, scale, x, vectors, spectrum.clamp(min=0))
+
+
+def similarities(x: Tensor) -> Tensor:
+    """Compute the similarity of every two of N rows, each pair once: N×N.
+
+    >>> similarities(torch.tensor([[0.0, 0.0], [2.0, 0.0]]))
+    tensor([[1.0000, 0.3679],
+            [0.3679, 1.0000]])
+    """
+    similar = x.new_empty(len(x), len(x))
+    for start in range(0, len(x), _ROWS):
+        stop = min(start + _ROWS, len(x))
+        part = squared_exponential(x[start:stop], x[:stop])
+        similar[start:stop, :stop] = part
+        similar[:start, start:stop] = part[:, :start].T
+    return similar
 
 
 class Compared(Factored):
@@ -47,7 +64,7 @@ class Compared(Factored):
     def at(self, rows: Tensor, penalty: float) -> tuple[Factored, float]:
         """Factor some of the rows for one penalty; all of it is left to ask for."""
         x = self.landmarks[rows]
-        similar = squared_exponential(x, x)
+        similar = similarities(x)
         return Pairs(self.features[rows], self.mean, self.scale, x, similar), penalty
 
     def places(self, rows: Tensor) -> Tensor:

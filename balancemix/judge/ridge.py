@@ -10,7 +10,7 @@ that are compared with landmarks (judge/refine.py); for others by eigenvectors (
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -95,8 +95,8 @@ class Ridge:
         A class's squared error is divided by the sum of its targets, so that rare classes count.
         The grid grows as long as its edge is the best. Where each penalty takes a factor of its
         own, some of the rows choose from the grid, and the search begins with their penalty and its
-        double. With many patterns of known rows, some are enough to choose by. `counted` are N×K
-        booleans: the labels whose errors count.
+        double; smaller ones are tried unless `is_low_enough`. With many patterns of known rows,
+        some are enough to choose by. `counted` are N×K booleans: the labels whose errors count.
         """
         target = self._checked(target, known)
         every = torch.ones_like(target) if counted is None else counted.to(target)
@@ -109,10 +109,11 @@ class Ridge:
                 for classes, rows in some
             ]
         grid: Sequence[float] = GRID
+        few: dict[float, float] | None = None
         if any(part.basis.for_one_penalty for part, _, _ in cases):
-            begin = least(_searched([_some(*case) for case in cases], GRID))
-            grid = begin, begin * 2  # more rows bear no smaller penalty, as a rule
-        penalty = Penalty.of(_searched(cases, grid))
+            few = _searched([_some(*case) for case in cases], GRID)
+            grid = least(few), 2 * least(few)
+        penalty = Penalty.of(_searched(cases, grid, few), few)
         if penalty.at_edge:
             warnings.warn(
                 f"the best penalty, {penalty.best:g}, is at the edge of those tried: the features "
@@ -171,11 +172,13 @@ def _some(ridge: Ridge, target: Tensor, counted: Tensor) -> Labels:
     return ridge._only(rows), target[rows], counted[rows]
 
 
-def _searched(cases: Sequence[Labels], grid: Sequence[float]) -> dict[float, float]:
+def _searched(
+    cases: Sequence[Labels], grid: Sequence[float], few: Mapping[float, float] | None = None
+) -> dict[float, float]:
     """Compute the leave-one-out error of each penalty of a grid, and beyond it if need be."""
     measures = [part.basis.errors(y, counted, part._shared()) for part, y, counted in cases]
     errors = dict.fromkeys(grid, 0.0)
-    for more in growing(errors):
+    for more in growing(errors, few):
         each = [measure(more) for measure in measures]
         errors |= zip(more, map(sum, zip(*each, strict=True)), strict=True)
     return errors

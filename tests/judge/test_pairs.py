@@ -5,8 +5,10 @@ import pytest
 import torch
 
 from balancemix.judge import pairs, ridge
-from balancemix.judge.pairs import Pairs
+from balancemix.judge.pairs import Pairs, similarities
+from balancemix.judge.penalty import Penalty, growing
 from balancemix.judge.ridge import Ridge
+from balancemix.models.kernel import squared_exponential
 from tests.judge.test_ridge import make
 from tests.reference import ridge as slow
 
@@ -15,6 +17,7 @@ from tests.reference import ridge as slow
 def few(monkeypatch):
     """Make pairs of what tests have, and blocks of columns that do not divide it."""
     monkeypatch.setattr(pairs, "_COLUMNS", 16)
+    monkeypatch.setattr(pairs, "_ROWS", 16)
 
     def at_most(rows):
         for module in (pairs, ridge):
@@ -69,14 +72,61 @@ def test_a_penalty_far_from_that_of_some_rows_is_found(few, monkeypatch):
         monkeypatch.setattr(ridge, "_some", lambda *case, start=begin: (start, *case))
         search = ridge._searched
 
-        def searched(cases, grid, search=search):
+        def searched(cases, grid, some=None, *, search=search):
             if isinstance(cases[0][0], float):
                 return {cases[0][0]: 0.0}
-            return search(cases, grid)
+            return search(cases, grid, some)
 
         with monkeypatch.context() as context:
             context.setattr(ridge, "_searched", searched)
             assert Ridge.of(x).choose(y).best == want
+
+
+def test_each_pair_is_compared_once_and_alike(few):
+    x, _ = make()
+    torch.testing.assert_close(similarities(x), squared_exponential(x, x))
+    assert torch.equal(similarities(x), similarities(x).T)
+
+
+SOME = {0.5: 75.0, 1.0: 70.0, 2.0: 71.0, 4.0: 80.0}  # errors of some rows, by penalty
+
+
+@pytest.mark.parametrize(
+    ("double", "some", "tried"),
+    [
+        (60.5, SOME, [1.0, 2.0]),  # it rises less than from 70 to 71: no smaller one is tried
+        (65.0, SOME, [1.0, 2.0, 0.5]),  # more: some rows are not like all
+        (60.5, None, [1.0, 2.0, 0.5]),
+        (60.5, {1.0: 70.0, 2.0: 71.0}, [1.0, 2.0, 0.5]),  # some rows say nothing of a smaller one
+        (60.5, {0.5: 69.0} | SOME, [1.0, 2.0]),
+        (60.5, SOME | {0.5: 69.0}, [1.0, 2.0, 0.5]),  # they call for a smaller one
+        (59.0, SOME, [1.0, 2.0, 4.0]),
+    ],
+)
+def test_a_smaller_penalty_is_tried_unless_some_rows_speak_against_it(double, some, tried):
+    all_rows = {0.25: 70.0, 0.5: 61.0, 1.0: 60.0, 2.0: double, 4.0: 90.0}
+    errors = dict.fromkeys([1.0, 2.0], 0.0)
+    for more in growing(errors, some):
+        errors |= {value: all_rows[value] for value in more}
+    assert list(errors) == tried
+    assert not Penalty.of(errors, some).at_edge
+
+
+def test_an_edge_that_nothing_speaks_for_is_told():
+    errors = {1.0: 60.0, 2.0: 60.5}
+    assert Penalty.of(errors).at_edge
+    assert not Penalty.of(errors, SOME).at_edge
+    assert Penalty.of({1.0: 60.0, 2.0: 59.0}, SOME).at_edge
+
+
+def test_copies_of_rows_call_for_a_smaller_penalty_than_some_of_the_rows_do(few):
+    """Each row has a copy; among some rows hardly any has."""
+    x, y = make(rows=100)
+    twice = torch.arange(200) % 100
+    with pytest.warns(UserWarning, match="100 rows have the same features"):
+        rows = Ridge.of(x[twice])
+    with pytest.warns(UserWarning, match="at the edge"):
+        assert rows.choose(y[twice]).best < Ridge.of(x).choose(y).best
 
 
 def test_a_target_that_changes_in_place_is_solved_again(few):
