@@ -6,9 +6,12 @@ true labels of the test rows, which nothing chooses by. The regret is the mAP th
 candidate of the second table has above the one chosen.
 
     python benchmarks/choice.py             # goes on where it was stopped
-    python benchmarks/choice.py --table     # write the table of what has ended
+    python benchmarks/choice.py pixels      # only what is taken for pixels: docs/tables/pixels.md
+    python benchmarks/choice.py --table     # write the tables of what has ended
 
-What has ended is kept in benchmarks/choice.jsonl, one line for each data set, noise and seed.
+What has ended is kept in benchmarks/choice.jsonl, one line for each data set, noise and seed, and
+in benchmarks/choice_pixels.jsonl. For pixels no candidate is trained again: what `auto` takes is
+trained as if it had been named, so its scores are those of benchmarks/plans/pixels-judge.toml.
 """
 
 from __future__ import annotations
@@ -38,10 +41,14 @@ HEAD = (
     "| data | noise | taken | its test mAP | best on the test rows | its test mAP | regret |\n"
     "|---|---|---|---|---|---|---|\n"
 )
+PIXELS = [(noise, seed) for noise in ("none", "mislabel:0.4") for seed in (0, 1)]
 
 
 def main(words: list[str]) -> None:
-    """Measure what is missing, and write the table."""
+    """Measure what is missing, and write the tables."""
+    on_pixels(PIXELS if "pixels" in words else [])
+    if "pixels" in words:
+        return
     records = Records("choice", ("data", "noise"))
     for data, noise in records.missing(CASES) if "--table" not in words else ():
         records.add(measure(data, noise))
@@ -66,6 +73,27 @@ def measure(data: str, noise: str, seed: int = 0) -> Record:
     scores = compared.scores(list(choice.scores), progress)
     facts = {"chosen": choice.chosen, "held_out": choice.scores, "test": scores}
     return {"data": data, "noise": noise, "seed": seed, **facts, "seconds": round(seconds)}
+
+
+def on_pixels(cases: list[tuple[str, int]]) -> None:
+    """Choose for images of 64 pixels, where it was not done yet, and write the table."""
+    records = Records("choice_pixels", ("noise", "seed"))
+    for noise, seed in records.missing(cases):
+        data = {"path": str(DATA / "coco160"), "size": 64}
+        tree = {"data": data, "method": {"name": "auto"}, "noise": noise, "seed": seed}
+        start = time.perf_counter()
+        choice = choose(load_experiment(Plan.from_tree(tree)).train, Plan.from_tree(tree), progress)
+        facts = {"chosen": choice.chosen, "held_out": choice.scores, "errors": choice.errors}
+        seconds = round(time.perf_counter() - start)
+        records.add({"noise": noise, "seed": seed, **facts, "seconds": seconds})
+    kept = sorted(records.all, key=lambda record: PIXELS.index((record["noise"], record["seed"])))
+    names = list(kept[0]["held_out"]) if kept else []
+    head = ["noise", "seed", *names, "taken"]
+    lines = [head, ["---"] * len(head)]
+    for record in kept:
+        scores = [f"{record['held_out'][name]:.2f}" for name in names]
+        lines.append([record["noise"], str(record["seed"]), *scores, record["chosen"]])
+    put("choice-pixels", "".join(f"| {' | '.join(line)} |\n" for line in lines))
 
 
 def row(record: Record) -> str:
