@@ -6,9 +6,9 @@
 Nothing is planted: all rows of ../shared/data/coco160 with the labels that COCO has. Each of four
 lists (ours and cleanlab's, wrong and missing) gives its first forty. A label that is in two lists
 is shown once. The pages are in a random order and do not say who listed a label; `key.csv` in the
-folder does. What a person saw is in benchmarks/looked.csv: *error*, *arguable* or *right*. The
-pictures have 160 pixels, so some small things cannot be seen on them. Needs cleanlab, as
-benchmarks/findings.py does.
+folder does. What a person saw is in benchmarks/looked.csv: *error*, *arguable* or *right*, and what
+was seen `earlier`, where the label was in a list before our ranking changed. The pictures have 160
+pixels, so some small things cannot be seen on them. Needs cleanlab, as benchmarks/findings.py does.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import csv
 import sys
 from collections import Counter, defaultdict
+from operator import eq
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from folds import cross_validate
 from label_sets import SHARED, load_case
 from PIL import Image, ImageDraw
 from results import ROOT, put
+from sklearn.metrics import cohen_kappa_score
 from torch import Tensor
 
 from balancemix.auditing.judged import judge_features
@@ -112,7 +114,7 @@ def sheet(tiles: list[tuple[int, str, str, bool]]) -> Image.Image:
     return page
 
 
-Line = dict[str, str]  # of benchmarks/looked.csv: image, class, by, problem, rank, verdict
+Line = dict[str, str]  # of benchmarks/looked.csv
 
 
 def read_seen() -> list[Line]:
@@ -135,7 +137,16 @@ def table(lines: list[Line]) -> str:
             seen = Counter(x["verdict"] for x in here)
             counts = (str(seen[verdict]) for verdict in VERDICTS)
             rows.append(f"| {' | '.join((problem, by, str(len(here)), *counts))} |")
-    return "\n".join(rows) + "\n"
+    return "\n".join([*rows, "", looked_at_twice(lines)]) + "\n"
+
+
+def looked_at_twice(lines: list[Line]) -> str:
+    """Say how often the second look agreed with the first."""
+    both = {(x["image"], x["class"]): (x["earlier"], x["verdict"]) for x in lines if x["earlier"]}
+    first, second = zip(*both.values(), strict=True)
+    same = sum(map(eq, first, second))
+    kappa = cohen_kappa_score(first, second)
+    return f"{len(both)} labels were looked at twice: {same} verdicts are the same (κ {kappa:.2f})."
 
 
 if __name__ == "__main__":
