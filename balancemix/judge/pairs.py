@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import ClassVar
 
 import torch
@@ -24,7 +25,7 @@ from balancemix.models.kernel import KernelMachine, squared_exponential
 from balancemix.progress import progress
 
 FEW = 1024  # rows of which eigenvectors take next to no time
-_COLUMNS = 512  # of L⁻¹ at a time
+_COLUMNS = 256  # of L⁻¹ at a time
 _ROWS = 512  # of K at a time
 
 
@@ -154,17 +155,31 @@ class Pairs(Compared):
 def _diagonal(factor: Tensor) -> Tensor:
     """Compute the diagonal of A⁻¹ of A = L·Lᵀ, some columns of L⁻¹ at a time.
 
+    By forward substitution in blocks: only those on L's diagonal are inverted, and all else is
+    products, which read L where it is. A solver of triangular systems would copy parts of it.
+
     >>> _diagonal(torch.tensor([[2.0, 0.0], [1.0, 1.0]]))
     tensor([0.5000, 1.0000])
     """
+    edges = pairwise([*range(0, len(factor), _COLUMNS), len(factor)])
+    blocks = [(start, stop, _inverse(factor[start:stop, start:stop])) for start, stop in edges]
     squares = []
     with progress(f"factor {len(factor):,} rows", len(factor)) as show:
-        for start in range(0, len(factor), _COLUMNS):
+        for number, (left, right, inverse) in enumerate(blocks):
             interrupts.check()
-            rest = factor[start:, start:]  # above them L⁻¹ is 0
-            unit = torch.eye(len(rest), min(_COLUMNS, len(rest))).to(rest)
-            columns = torch.linalg.solve_triangular(rest, unit, upper=False)
+            columns = factor.new_empty(len(factor) - left, right - left)
+            columns[: right - left] = inverse  # above them L⁻¹ is 0
+            for start, stop, below in blocks[number + 1 :]:
+                known = factor[start:stop, left:start] @ columns[: start - left]
+                columns[start - left : stop - left] = -(below @ known)
             squares.append(columns.square().sum(0))
-            show.advance(len(squares[-1]))
+            show.advance(right - left)
     diagonal: Tensor = torch.cat(squares).float()
     return diagonal
+
+
+def _inverse(triangle: Tensor) -> Tensor:
+    """Invert a lower triangular matrix."""
+    unit = torch.eye(len(triangle)).to(triangle)
+    inverse: Tensor = torch.linalg.solve_triangular(triangle, unit, upper=False)
+    return inverse
