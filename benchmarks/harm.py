@@ -174,13 +174,18 @@ def table(kept: list[Record]) -> str:
             for key in ("mAP", "mAP_few")
         ]
         ranges = [f"{gap.mean:+.2f} ({gap.low:+.2f} to {gap.high:+.2f})" for gap in gaps]
-        row = (name if kind == "real" else HEADINGS[kind], f"{100 * errs:g} %", str(len(here)),
+        row = (heading(name, kind), f"{100 * errs:g} %", str(len(here)),
                *changes, *(f"{mean(r[f'errors_{when}'] for r in here):,.0f}"
                            for when in ("before", "after")),
                f"{mean(r['mAP'] for r in before):.1f}", *ranges,
                verdict(here, [gap.low for gap in gaps]))  # fmt: skip
         lines.append(f"| {' | '.join(row)} |")
     return "\n".join(lines) + "\n"
+
+
+def heading(name: str, kind: str) -> str:
+    """Name a set by its noise, or by itself if its errors are real."""
+    return name if kind == "real" else HEADINGS[kind]
 
 
 def summed(lines: list[Record], key: str) -> int:

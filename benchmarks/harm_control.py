@@ -4,8 +4,9 @@
     python benchmarks/harm_control.py right      # only this control
     python benchmarks/harm_control.py --table    # write the table of what has ended
 
-BCE is trained once more with each seed of `harm.py` on single positives, where the rarest classes
-seemed to lose, and a person who is right settles the same pictures:
+BCE is trained once more with each seed of `harm.py` where the rarest classes seemed to lose: on
+single positives with a person who is right, and on captions with one who errs in a tenth of the
+answers. The person settles the same pictures:
 
 right       the answers, and as many labels as the audit changed, drawn from the true errors
 nothing     the labels as they are, with another initialisation and order of batches
@@ -14,7 +15,8 @@ audit       the answers and the audit's changes, with another initialisation and
 where       as `right`, drawn from the errors of the classes in which the audit changed labels
 
 What `right` and `where` change is right by construction: an interval below 0 there is no harm that
-a rule could prevent. What has ended is kept in benchmarks/harm_control.jsonl.
+a rule could prevent. The same holds for `answers`, which are the person's own. What has ended is
+kept in benchmarks/harm_control.jsonl.
 """
 
 from __future__ import annotations
@@ -22,7 +24,6 @@ from __future__ import annotations
 import dataclasses
 import sys
 import warnings
-from itertools import product
 from statistics import mean
 
 import harm
@@ -35,41 +36,45 @@ from torch import Tensor
 
 from balancemix.training.fit import true_groups
 
-NAME, KIND = harm.LITE0, "single"
 CONTROLS = ("right", "nothing", "answers", "audit", "where")
 ANEW = ("nothing", "audit")  # trained with another seed
+SINGLE, CAPTIONS = (harm.LITE0, "single", 0.0), ("captions", "real", 0.1)  # set, noise, errs
+# Of each place, the controls with as many seeds as `harm.py` has there, and those with the usual.
+PLACES = {SINGLE: (CONTROLS[:1], CONTROLS[1:]), CAPTIONS: (("answers",), ())}
 COLUMNS = ("mAP", "mAP_few")
-KEY = ("seed", "control")
+KEY = ("set", "noise", "errs", "control", "seed")
 
 
 def main(words: list[str]) -> None:
     """Measure what is missing, and write the table."""
     records = Records("harm_control", KEY)
     cells = [
-        (seed, control)
-        for control, seed in product(CONTROLS, harm.MANY)
-        if (not words or control in words) and (control == "right" or seed in harm.USUAL)
+        (*place, control, seed)
+        for place, (many, usual) in PLACES.items()
+        for control in (*many, *usual)
+        for seed in (harm.MANY if control in many else harm.USUAL)
+        if not words or control in words
     ]
-    for seed, control in records.missing(cells):
-        print(seed, control, f"mAP {records.add(measure(seed, control))['mAP']:.2f}", flush=True)
+    for cell in records.missing(cells) if "--table" not in words else ():
+        print(*cell, f"mAP {records.add(measure(*cell))['mAP']:.2f}", flush=True)
     put("harm-control", table(records.all, Records("harm", harm.KEY).all))
 
 
-def measure(seed: int, control: str) -> Record:
+def measure(name: str, kind: str, errs: float, control: str, seed: int) -> Record:
     """Change labels as a control says, and train on the result."""
-    case = NAME, KIND, seed
+    case = name, kind, seed
     experiment = load_case(case)
     rows, plan = experiment.train, experiment.plan
     truth = rows.truth
     assert truth is not None
-    drawn, said = harm.settle(rows, seed, 0.0)
+    drawn, said = harm.settle(rows, seed, errs)
     decided = rows.given.clone()
     decided[drawn] = said
     after = harm.correct(case, rows.given, drawn, said)[0]
     by_audit = after != decided
     few = torch.zeros(by_audit.shape[1], dtype=torch.bool)
     few[true_groups(rows, plan)["few"]] = True
-    facts: Record = {"seed": seed, "control": control}
+    facts: Record = dict(zip(KEY, (name, kind, errs, control, seed), strict=True))
     for part, classes in (("few", few), ("others", ~few)):
         changed = by_audit[:, classes]
         facts[f"{part}_changed"] = int(changed.sum())
@@ -114,34 +119,47 @@ def corrected(
 
 def table(kept: list[Record], main_lines: list[Record]) -> str:
     """Write the change of each control from the labels as they are, by seed; and where it was."""
-    base = {r["seed"]: r for r in lines_of(main_lines, None)}
-    shown = {"audit (the table above)": {r["seed"]: r for r in lines_of(main_lines, 0.0)}}
-    for control in CONTROLS:
-        name = f"{control}, another seed" if control in ANEW else control
-        shown[name] = {r["seed"]: r for r in kept if r["control"] == control}
     lines = [
-        "| labels | seeds | mAP: change, 95 % | few-shot: change, 95 % | by seed |",
-        "|---" * 5 + "|",
+        "| set | errs | labels | seeds | mAP: change, 95 % | few-shot: change, 95 % | by seed |",
+        "|---" * 7 + "|",
     ]
-    for name, here in shown.items():
-        if seeds := sorted(here.keys() & base.keys()):
-            pairs = [[(here[s][c], base[s][c]) for s in seeds] for c in COLUMNS]
-            gaps = [over_seeds(*zip(*pair, strict=True)) for pair in pairs]
-            ranges = [f"{g.mean:+.2f} ({g.low:+.2f} to {g.high:+.2f})" for g in gaps]
-            each = ", ".join(f"{a - b:+.1f}" for a, b in pairs[1])
-            lines.append(f"| {name} | {len(seeds)} | {' | '.join(ranges)} | {each} |")
+    said = []
+    for name, kind, errs in PLACES:
+        here = [r for r in kept if (r["set"], r["noise"], r["errs"]) == (name, kind, errs)]
+        place = harm.heading(name, kind)
+        base = by_seed(main_lines, name, kind, None)
+        shown = {"audit (the table above)": by_seed(main_lines, name, kind, errs)}
+        for control in CONTROLS:
+            title = f"{control}, another seed" if control in ANEW else control
+            shown[title] = {r["seed"]: r for r in here if r["control"] == control}
+        for title, scores in shown.items():
+            if seeds := sorted(scores.keys() & base.keys()):
+                pairs = [[(scores[s][c], base[s][c]) for s in seeds] for c in COLUMNS]
+                gaps = [over_seeds(*zip(*pair, strict=True)) for pair in pairs]
+                ranges = [f"{g.mean:+.2f} ({g.low:+.2f} to {g.high:+.2f})" for g in gaps]
+                each = ", ".join(f"{a - b:+.1f}" for a, b in pairs[1])
+                row = (place, f"{100 * errs:g} %", title, str(len(seeds)), *ranges, each)
+                lines.append(f"| {' | '.join(row)} |")
+        said.append(f"On {place} the audit changed {where_changed(here)}.")
+    return "\n".join([*lines, "", *said]) + "\n"
+
+
+def where_changed(kept: list[Record]) -> str:
+    """Say how many labels a seed changed in rare and in other classes, and how many rightly."""
     facts = {r["seed"]: r for r in kept}.values()
-    said = [
+    return "; ".join(
         f"{mean(r[f'{part}_changed'] for r in facts):.0f} labels a seed in {what}, "
         f"{sum(r[f'{part}_right'] for r in facts)} right in all"
         for part, what in (("few", "the rarest third"), ("others", "the other classes"))
-    ]
-    return "\n".join(lines) + f"\n\nThe audit changed {'; '.join(said)}.\n"
+    )
 
 
-def lines_of(main_lines: list[Record], errs: float | None) -> list[Record]:
-    """List the lines of harm.py that are of these labels and of one person."""
-    return [r for r in main_lines if (r["set"], r["noise"], r["errs"]) == (NAME, KIND, errs)]
+def by_seed(
+    main_lines: list[Record], name: str, kind: str, errs: float | None
+) -> dict[int, Record]:
+    """Find the lines of harm.py that are of some labels and of one person."""
+    of = (name, kind, errs)
+    return {r["seed"]: r for r in main_lines if (r["set"], r["noise"], r["errs"]) == of}
 
 
 if __name__ == "__main__":
