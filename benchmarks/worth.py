@@ -138,7 +138,9 @@ def measure(name: str, seed: int, way: str, hours: float, student: str, times: i
     known = checked.labels if bool(checked.labels.any()) else None
     scores = in_ledger(case, student) if way == "nothing" else None
     with counting(times):
-        scores = scores or train(case, student, rows.with_given(given, truth).with_verified(known))
+        corrected = rows.with_given(given, truth)
+        before = None if known is None else rows.given
+        scores = scores or train(case, student, corrected.with_verified(known, before))
     errors = given != truth
     facts = {
         "looked": int(checked.labels.sum()),
@@ -161,7 +163,8 @@ def train(case: Case, student: str, rows: Rows) -> dict[str, float]:
     if plan.method.closed:
         return solve(rows, test, plan, ridge=factored(case[0])).metrics["last"]
     if plan.method.needs_opinion:
-        opinion = judge(rows.given, factored(case[0]), verified=rows.verified, seed=plan.seed)
+        known = {"verified": rows.verified, "before": rows.before}
+        opinion = judge(rows.given, factored(case[0]), **known, seed=plan.seed)
         plan = dataclasses.replace(plan, method=plan.method.informed_by(opinion, factored(case[0])))
     return train_last(plan, rows, test)
 

@@ -67,7 +67,7 @@ def judge_data(
     `factors` are kept for another judgement of the same rows.
     """
     source, plan = read(data, options), plan or Plan()
-    labels = source.given, source.verified, source.truth
+    labels = source.given, source.verified, source.before, source.truth
     return _judge(source, labels, replace(plan, data=replace(plan.data, path=data)), factors)
 
 
@@ -99,7 +99,8 @@ def _say_changes(run: Run, source: Source) -> None:
         )
 
 
-Labels = tuple[Tensor, Tensor | None, Tensor | None]  # given, verified, truth
+# Given, verified, before people decided (see `judge`), truth.
+Labels = tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]
 
 
 def labels_of_run(run: Run, *, verified: bool = True) -> tuple[Source, Labels]:
@@ -111,7 +112,7 @@ def labels_of_run(run: Run, *, verified: bool = True) -> tuple[Source, Labels]:
         raise InputError(f"{plan.data.path}: its classes are no longer those of the run")
     if plan.noise != "none":
         return source, _with_noise_of(source, run)
-    return source, (source.given, source.verified, source.truth)
+    return source, (source.given, source.verified, source.before, source.truth)
 
 
 def places(source: Source, names: list[str]) -> Tensor:
@@ -142,14 +143,17 @@ def _with_noise_of(source: Source, run: Run) -> Labels:
         truth[rows] = run.truth.to(truth.dtype)
     verified = torch.zeros(given.shape, dtype=torch.bool)
     verified[rows] = table.status == Status.VERIFIED
+    before = source.before
+    if before is not None:
+        before[rows] = table.given.to(before.dtype).masked_fill(verified[rows], -1)
     if decided is not None:
         given = torch.where(decided, source.given, given)
         verified |= decided
-    return given, verified, truth
+    return given, verified, before, truth
 
 
 def _judge(source: Source, labels: Labels, plan: Plan, factors: Factors | None) -> Judged:
-    given, verified, truth = labels
+    given, verified, before, truth = labels
     facts: dict[str, Any] = {
         "names": source.names,
         "classes": source.classes,
@@ -163,4 +167,4 @@ def _judge(source: Source, labels: Labels, plan: Plan, factors: Factors | None) 
     device = best_device(plan.train.device)
     facts |= {"groups": source.group_numbers, "device": device, "factors": factors}
     facts["stages"] = SpareStages.beside(Path(plan.data.path))
-    return judge_features(given, features, verified=verified, **facts)
+    return judge_features(given, features, verified=verified, before=before, **facts)

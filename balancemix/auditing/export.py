@@ -81,7 +81,7 @@ def decided_run(run: Run, *, verified: bool = True) -> Corrected:
 
     A run with added noise is an experiment: its noisy labels are kept.
     """
-    source, (given, _, _) = labels_of_run(run, verified=verified)
+    source, (given, *_) = labels_of_run(run, verified=verified)
     return Corrected(source, given, noise=run.plan.noise)
 
 

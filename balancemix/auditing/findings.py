@@ -265,6 +265,7 @@ def audit(
     features: Any = None,
     confidence: Any = None,
     verified: LabelMatrix | None = None,
+    before: LabelMatrix | None = None,
     groups: Any = None,
     above: float = ABOVE,
     names: list[str] | None = None,
@@ -275,8 +276,7 @@ def audit(
     Give one of them: N×D features of any backbone, of which the judge makes its own opinion, or the
     N×K confidence in presence of a model, best by cross-validation, on rows that it was not trained
     on. Listed are labels with a probability of at least `above`. `verified` labels (N×K booleans)
-    are never listed. Rows of one of the `groups` (N numbers) do not judge each other. Rows and
-    classes without names are numbered.
+    are never listed; for `before` and `groups` see `judge`. What has no name is numbered.
 
     >>> generator = torch.Generator().manual_seed(0)
     >>> features = torch.randn(300, 4, generator=generator)
@@ -290,7 +290,8 @@ def audit(
         raise TypeError("give one by its name: audit(given, features=…) or audit(…, confidence=…)")
     check_above(above)  # before minutes of work
     labels = as_given(given)
-    facts: dict[str, Any] = {"verified": verified, "names": names, "classes": classes}
+    facts: dict[str, Any] = {"names": names, "classes": classes}
+    facts |= {"verified": verified, "before": before}
     if features is not None:
         numbers = None if groups is None else torch.as_tensor(groups)
         judged = judge_features(labels, torch.as_tensor(features), groups=numbers, **facts)

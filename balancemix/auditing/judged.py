@@ -15,7 +15,7 @@ from balancemix.data.source import Source
 from balancemix.errors import InputError
 from balancemix.judge.factor import FEWEST, check_features
 from balancemix.judge.noise_model import fit_noise_model
-from balancemix.judge.opinion import Opinion, is_judged, judge
+from balancemix.judge.opinion import Opinion, is_judged, judge, rated
 from balancemix.judge.ridge import Ridge
 from balancemix.judge.stages import Stages
 from balancemix.labels.chunks import chunks
@@ -101,6 +101,7 @@ def judge_features(
     features: Tensor,
     *,
     verified: Tensor | None = None,
+    before: Tensor | None = None,
     groups: Tensor | None = None,
     device: torch.device | str = "cpu",
     factors: Factors | None = None,
@@ -109,9 +110,9 @@ def judge_features(
 ) -> Judged:
     """Judge N×K labels by N×D features: each label by the other rows.
 
-    Of fewer than ten rows, no class is judged. `factors` are kept for other labels of the same
-    rows; then their `finish` deletes the `stages` of a judgement that takes minutes, which are
-    otherwise deleted here. `more` are fields of `Judged`.
+    Of fewer than ten rows, no class is judged. For `before` see `judge`. `factors` are kept for
+    other labels of the same rows; then their `finish` deletes the `stages` of a judgement that
+    takes minutes, which are otherwise deleted here. `more` are fields of `Judged`.
     """
     if len(features) != len(given):
         raise InputError(f"{len(given)} rows of labels, but {len(features)} rows of features")
@@ -120,22 +121,27 @@ def judge_features(
     check_features(features)
     made = factors or Factors()
     ridge = made.of(features, groups, device, stages)
-    opinion = judge(given, ridge, verified=verified)
-    judged = weigh_opinion(given, opinion, ridge, verified=verified, features=features, **more)
+    opinion = judge(given, ridge, verified=verified, before=before)
+    judged = weigh_opinion(given, opinion, ridge, verified, before, features=features, **more)
     if factors is None:
         made.finish()
     return judged
 
 
 def judge_confidence(
-    given: Tensor, confidence: Tensor, *, verified: Tensor | None = None, **more: Any
+    given: Tensor,
+    confidence: Tensor,
+    *,
+    verified: Tensor | None = None,
+    before: Tensor | None = None,
+    **more: Any,
 ) -> Judged:
     """Judge N×K labels by a model's confidence in presence, best on rows it was not trained on."""
     check_confidence(given, confidence)
     score = confidence.detach().cpu().float()
     sure = _checked(verified, given)
     logits = score.clamp(_EDGE, 1 - _EDGE).logit()
-    model = fit_noise_model(given if sure is None else given.masked_fill(sure, -1), logits)
+    model = fit_noise_model(rated(given, sure, before), logits)
     eta, posterior = torch.empty_like(score), torch.empty_like(score)
     for rows in chunks(*given.shape):
         eta[rows] = model.confidence(logits[rows])
@@ -151,21 +157,30 @@ def judge_nothing(given: Tensor, verified: Tensor | None = None, **more: Any) ->
 
 
 def weigh_opinion(
-    given: Tensor, opinion: Opinion, ridge: Ridge, verified: Tensor | None = None, **more: Any
+    given: Tensor,
+    opinion: Opinion,
+    ridge: Ridge,
+    verified: Tensor | None = None,
+    before: Tensor | None = None,
+    **more: Any,
 ) -> Judged:
     """Rank labels by a judge's opinion of these factored rows; `more` are fields of `Judged`."""
     beliefs = opinion.score, opinion.confidence, opinion.posterior, opinion.judged
     sure = _checked(verified, given)
-    smooth = smoothed(given, ridge, SMOOTHER * opinion.penalty.best, sure)
+    smooth = smoothed(given, ridge, SMOOTHER * opinion.penalty.best, sure, before)
     return weigh(given, *beliefs, sure, smooth=smooth, **more)
 
 
 def smoothed(
-    given: Tensor, ridge: Ridge, penalty: float, verified: Tensor | None = None
+    given: Tensor,
+    ridge: Ridge,
+    penalty: float,
+    verified: Tensor | None = None,
+    before: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Score N×K labels with another penalty than the judge's; also returns the posterior by it."""
     score = ridge.leave_one_out((given > 0).float(), penalty, given >= 0)
-    model = fit_noise_model(given if verified is None else given.masked_fill(verified, -1), score)
+    model = fit_noise_model(rated(given, verified, before), score)
     posterior = torch.empty_like(score)
     for rows in chunks(*given.shape):
         posterior[rows] = model.posterior(given[rows], model.confidence(score[rows]))

@@ -88,6 +88,7 @@ def judge_rows(data: str, options: ReadOptions, confidence: Path) -> Judged:
             source.given,
             read_array(confidence),
             verified=source.verified,
+            before=source.before,
             names=source.names,
             classes=source.classes,
             split=source.split,

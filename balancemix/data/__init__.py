@@ -91,7 +91,8 @@ def rows_of(source: Source, view: View = View()) -> Rows:
         rows = ImageRows(source.images, *labels, view, folder=folder)
     else:
         raise InputError(f"{source.path}: has neither features nor image files")
-    return rows.with_groups(source.group_numbers).with_verified(source.verified)
+    rows = rows.with_verified(source.verified, source.before)
+    return rows.with_groups(source.group_numbers)
 
 
 def read_images(

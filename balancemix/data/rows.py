@@ -50,7 +50,8 @@ class Rows(Dataset[tuple[Input, int]]):
 
     `given` holds the labels as annotated, which may be wrong; `truth` is only for scoring, and no
     method receives it. Both are int8: 1 present, 0 absent, −1 unknown, which scoring leaves out.
-    `verified` (N×K bool) marks the given labels that are known to be right, if there are any.
+    `verified` (N×K bool) marks the given labels that are known to be right, if there are any, and
+    `before` are the labels as they were before people verified some, −1 where that is not known.
     `groups` numbers the group of each row if there are any: rows that belong together, such as
     images of one patient. The index in a batch is the position in these rows, also after `subset`.
 
@@ -80,6 +81,7 @@ class Rows(Dataset[tuple[Input, int]]):
         self.views, self.seed = 0, 0
         self.groups: Tensor | None = None
         self.verified: Tensor | None = None
+        self.before: Tensor | None = None
         self.given = self._labels("given", labels)
         self.truth = None if truth is None else self._labels("truth", truth)
 
@@ -127,16 +129,22 @@ class Rows(Dataset[tuple[Input, int]]):
         return rows
 
     def with_given(self, given: LabelMatrix, truth: LabelMatrix | None) -> Self:
-        """Replace the given labels, and what is known of their truth; `verified` stays."""
+        """Replace the given labels, and what is known of their truth; what is verified stays."""
         rows = copy.copy(self)
         rows.given = self._labels("given", given)
         rows.truth = None if truth is None else self._labels("truth", truth)
-        return rows.with_verified(self.verified)
+        return rows.with_verified(self.verified, self.before)
 
-    def with_verified(self, verified: LabelMatrix | None) -> Self:
-        """Say which given labels are known to be right; an unknown one never is."""
+    def with_verified(
+        self, verified: LabelMatrix | None, before: LabelMatrix | None = None
+    ) -> Self:
+        """Say which given labels are known to be right, and all as they were before; see `judge`.
+
+        An unknown label is never known to be right.
+        """
         rows = copy.copy(self)
         rows.verified = None
+        rows.before = None if before is None else self._labels("before", before)
         if verified is not None:
             try:
                 rows.verified = as_verified(verified, self.given) & (self.given >= 0)
@@ -161,7 +169,7 @@ class Rows(Dataset[tuple[Input, int]]):
         rows = copy.copy(self)
         rows.names = [self.names[i] for i in index.tolist()]
         rows.given = self.given[index]
-        for name in ("truth", "verified", "groups"):
+        for name in ("truth", "verified", "before", "groups"):
             values = getattr(self, name)
             setattr(rows, name, None if values is None else values[index])
         rows._pick(index)
@@ -174,7 +182,7 @@ class Rows(Dataset[tuple[Input, int]]):
         """Leave out what a loading process does not need, since each start sends it a copy."""
         rows = copy.copy(self)
         rows.names, rows.given = [], self.given.new_empty(0, len(self.classes))
-        rows.truth = rows.verified = rows.groups = None
+        rows.truth = rows.verified = rows.before = rows.groups = None
         return rows
 
     def picture(self, i: int) -> Image | None:

@@ -95,6 +95,13 @@ class Source:
         return replace(self, given=self.file_given, file_given=None)
 
     @property
+    def before(self) -> Tensor | None:
+        """The labels before people decided about some of them; −1 where that is not known."""
+        if self.file_given is None or self.verified is None or self.decided is None:
+            return None
+        return self.file_given.masked_fill(self.verified & ~self.decided, -1)
+
+    @property
     def group_numbers(self) -> Tensor | None:
         """Number the groups in the order in which they occur: N int64."""
         if self.groups is None:

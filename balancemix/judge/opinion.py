@@ -96,6 +96,7 @@ def judge(
     features: Tensor | Ridge,
     *,
     verified: LabelMatrix | None = None,
+    before: LabelMatrix | None = None,
     groups: Tensor | None = None,
     landmarks: int | None = None,
     seed: int = 0,
@@ -104,10 +105,11 @@ def judge(
 ) -> Opinion:
     """Judge N×K given labels (1, 0, or −1 for unknown) by N×D features, or by rows factored before.
 
-    `verified` labels (N×K booleans) are known to be right: they are believed, and no rates are
-    estimated from them. Rows of one of the `groups` (N numbers) do not judge each other; give near
-    duplicates one group. `landmarks`, `seed` and `device` are those of `Ridge.of`. What takes
-    minutes keeps its finished parts in `folder`, so that the same call resumes after an
+    `verified` labels (N×K booleans) are known to be right, and are believed. If people chose what
+    to verify, as from a list of findings, also give the labels as they were `before` that (N×K, −1
+    where it is not known): see `rated`. Rows of one of the `groups` (N numbers) do not judge each
+    other; give near duplicates one group. `landmarks`, `seed` and `device` are those of `Ridge.of`.
+    What takes minutes keeps its finished parts in `folder`, so that the same call resumes after an
     interruption, and deletes them at its end.
 
     >>> generator = torch.Generator().manual_seed(0)
@@ -138,7 +140,7 @@ def judge(
         doubtful = given.masked_fill(sure, -1)
     penalty, score = _scored(features, given, target, doubtful)
     judged = is_judged(given, score)
-    model = fit_noise_model(doubtful, score)
+    model = fit_noise_model(rated(given, sure, before), score)
     confidence, posterior = torch.empty_like(score), torch.empty_like(score)
     for rows in blocks(len(given)):
         confidence[rows] = model.confidence(score[rows])
@@ -148,6 +150,25 @@ def judge(
     if folder is not None:
         Stages(folder).remove()
     return Opinion(score, confidence, posterior, model.rho0, model.rho1, judged, penalty)
+
+
+def rated(given: Tensor, verified: Tensor | None, before: LabelMatrix | None) -> Tensor:
+    """Return the N×K labels that tell how labels go wrong, −1 where one tells nothing.
+
+    A verified label tells nothing as it is. But people verify what looks wrong, and without such
+    labels errors would seem rare among the others; so each counts as it was `before`, if known.
+
+    >>> given, verified = torch.tensor([[0, 1]]), torch.tensor([[True, False]])
+    >>> rated(given, verified, None), rated(given, verified, torch.tensor([[1, 1]]))
+    (tensor([[-1,  1]]), tensor([[1, 1]], dtype=torch.int8))
+    """
+    if before is None:
+        return given if verified is None else given.masked_fill(verified, -1)
+    labels = as_given(before)
+    if labels.shape != given.shape:
+        shapes = f"{tuple(labels.shape)}, not {tuple(given.shape)}"
+        raise InputError(f"before: is of shape {shapes}: give the labels of the same rows")
+    return labels
 
 
 def _scored(

@@ -112,7 +112,8 @@ class Comparison:
     def opinion(self) -> Opinion:
         """What the judge says of their labels."""
         seen = self.seen
-        return judge(seen.given, self.ridge, verified=seen.verified, seed=self.plan.seed)
+        verified, before, seed = seen.verified, seen.before, self.plan.seed
+        return judge(seen.given, self.ridge, verified=verified, before=before, seed=seed)
 
     def scores(self, names: Sequence[str], bar: Show = silence) -> dict[str, float]:
         """Compute mAP over the classes with given positives, in percent, by candidate."""
@@ -180,7 +181,7 @@ def _on_features(train: Rows, plan: Plan) -> FeatureRows:
     view = View(dropout=plan.data.feature_dropout, noise=plan.data.feature_noise)
     features = features_of(train, plan)
     rows = FeatureRows(features, train.given, train.classes, train.names, view=view)
-    return rows.with_groups(train.groups).with_verified(train.verified)
+    return rows.with_groups(train.groups).with_verified(train.verified, train.before)
 
 
 def _plan_on_features(train: Rows, plan: Plan) -> Plan:

@@ -38,7 +38,9 @@ def informed(plan: Plan, train: Rows, run: Run | None = None) -> Plan:
     ridge = make_ridge(plan, train, stages) if content is None or solves else None
     if content is None:
         assert ridge is not None
-        opinion = judge(train.given, ridge, verified=train.verified, seed=plan.seed)
+        opinion = judge(
+            train.given, ridge, verified=train.verified, before=train.before, seed=plan.seed
+        )
         arrays = opinion.arrays()
         if run is not None and processes.rank() == 0:
             run.write_arrays("judge", arrays)

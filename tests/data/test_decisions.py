@@ -4,7 +4,7 @@ import pytest
 import torch
 from PIL import Image
 
-from balancemix.data import ReadOptions, load, read
+from balancemix.data import ReadOptions, load, read, rows_of
 from balancemix.errors import InputError
 
 TABLE = (
@@ -41,6 +41,25 @@ def test_a_verdict_replaces_the_given_label(folder):
     assert source.verified.nonzero().tolist() == [[0, 2], [1, 1]]
     assert torch.equal(source.as_in_file.given, before.given)
     assert before.verified is None
+
+
+def test_rows_know_the_labels_before_people_decided(folder):
+    before = read(folder)
+    (folder / "labels.csv").write_text(
+        "image,labels,split,verified\na.png,cat|dog,train,\nb.png,dog,train,dog\n"
+        "c.png,=owl,train,\nd.png,cat,test,\n"
+    )
+    put(folder, "image,class,verdict\na.png,dog,absent\n")
+    rows = rows_of(read(folder))
+    by_file = torch.zeros(4, 3, dtype=torch.bool)
+    by_file[1, 2] = True  # as the file has it: nobody knows what was given before
+    assert rows.before is not None
+    assert torch.equal(rows.before, before.given.masked_fill(by_file, -1))
+    part = rows.subset(torch.tensor([1, 0]))
+    assert part.before is not None
+    assert torch.equal(part.before, rows.before[[1, 0]])
+    assert rows.for_workers().before is None
+    assert rows_of(before).before is None
 
 
 def test_of_two_lines_the_last_counts(folder):

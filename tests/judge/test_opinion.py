@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from balancemix.errors import InputError
+from balancemix.judge.noise_model import fit_noise_model
 from balancemix.judge.opinion import Opinion, is_judged, judge
 from balancemix.judge.ridge import Ridge
 
@@ -91,6 +92,40 @@ def test_the_penalty_is_chosen_by_the_labels_that_nobody_verified():
     assert chosen != judge(given, features).penalty
     everything = torch.ones_like(verified)
     assert judge(given, features, verified=everything).penalty == judge(given, features).penalty
+
+
+def test_settling_what_looks_wrong_does_not_make_the_rest_look_right():
+    """A person goes through the top of a list; what is left is as wrong as it was."""
+    truth, given, features = make(rows=2000, wrong=0.15)
+    plain = judge(given, features)
+    doubt = (plain.posterior - given).abs().masked_fill(given == 0, 0)
+    listed = doubt >= doubt.flatten().sort().values[-300]
+    corrected = torch.where(listed, truth, given)
+    left = (given > 0) & ~listed
+    wrong = float((truth[left] == 0).float().mean())
+
+    def share(before):
+        opinion = judge(corrected, features, verified=listed, before=before)
+        return float((1 - opinion.posterior[left]).mean())
+
+    assert share(None) < 0.5 * wrong  # what happens if the labels before are not known
+    assert abs(share(given) - wrong) < 0.2 * wrong
+
+
+def test_labels_before_say_nothing_where_nobody_verified_any():
+    _, given, features = make()
+    plain, again = judge(given, features), judge(given, features, before=given)
+    assert torch.equal(again.posterior, plain.posterior)
+    score = plain.score
+    known = given.index_fill(0, torch.arange(99), -1)  # of 99 rows, only what was verified is known
+    partly = judge(given, features, before=known)
+    assert torch.equal(partly.rho0, fit_noise_model(known, score).rho0)
+
+
+def test_labels_before_are_of_the_same_rows():
+    _, given, features = make()
+    with pytest.raises(InputError, match=r"before: is of shape \(299, 3\), not \(300, 3\)"):
+        judge(given, features, before=given[1:])
 
 
 def test_targets_are_the_mixture():

@@ -15,6 +15,7 @@ from balancemix.judge.ridge import Ridge
 from balancemix.plan.plan import Plan
 from balancemix.progress import silence
 from balancemix.run import Run
+from balancemix.training import choose
 from balancemix.training import opinion as asking
 from balancemix.training.experiment import load_experiment, train_plan
 from balancemix.training.opinion import informed
@@ -72,6 +73,30 @@ def test_no_training_target_depends_on_the_test_rows(tmp_path, method):
         assert odds is None or odds.equal(tables[0][1])
     judged = tables[0][0]
     assert not judged.target.equal(judged.given.float()) or judged.clean.lt(1).any()
+
+
+@pytest.mark.parametrize("method", ["second-opinion", "auto"])
+def test_the_judge_knows_the_labels_before_people_decided(tmp_path, monkeypatch, method):
+    path, told = write(tmp_path), []
+
+    def judge(given, *others, before, verified, **options):
+        told.append((given, before, verified))
+        return judging.judge(given, *others, before=before, verified=verified, **options)
+
+    monkeypatch.setattr(asking, "judge", judge)
+    monkeypatch.setattr(choose, "judge", judge)
+    file = load_experiment(plan_for(path)).train
+    beside = path.with_name(f"{path.name}.balancemix")
+    beside.mkdir()
+    verdict = "absent" if file.given[0, 0] else "present"
+    (beside / "decisions.csv").write_text(f"image,class,verdict\n{file.names[0]},c0,{verdict}\n")
+    call = ["--method", method, *TRAIN[2:6], "--set", "model.hidden=16", "--device", "cpu"]
+    assert main(["train", str(path), *call, "--out", str(tmp_path / "run")]) == 0
+    given, before, verified = told[-1]
+    assert len(told) == (2 if method == "auto" else 1)
+    assert torch.equal(before, file.given)
+    assert torch.equal((given != before).nonzero(), verified.nonzero())
+    assert int(verified.sum()) == 1
 
 
 def test_a_run_keeps_the_opinion_by_which_it_was_trained(tmp_path, asked):
