@@ -17,8 +17,7 @@ random      all labels of images drawn at random
 Nothing is ranked again as answers come in. The seconds are assumed, not measured: see
 `checking.py`.
 `times` is the weight of a verified label in the loss: more than 1 is a trial that the package does
-not offer. What has ended is kept in benchmarks/worth.jsonl, a line for each training; those with an
-`order` are of the order before wrong labels had a smoother score, and the table marks them by °.
+not offer. What has ended is kept in benchmarks/worth.jsonl, a line for each training.
 """
 
 from __future__ import annotations
@@ -222,7 +221,6 @@ def table(kept: list[Record]) -> str:
         here = cells[name, way, hours, times]
         base = cells.get((name, "nothing", 0.0, 1), {})
         lines_here = [record for by_seed in here.values() for record in by_seed.values()]
-        lines_here = [record for record in lines_here if "order" not in record] or lines_here
         facts = [mean(record[key] for record in lines_here) for key in COUNTS]
         scores = [reached(here.get(s, {}), base.get(s, {}), way) for s in STUDENTS]
         seeds = sorted({len(by_seed) for by_seed in here.values()})
@@ -238,13 +236,12 @@ def reached(here: dict[int, Record], base: dict[int, Record], way: str) -> str:
     if not here:
         return "–"
     score = mean(record["mAP"] for record in here.values())
-    mark = " °" if any("order" in record for record in here.values()) else ""
     both = sorted(here.keys() & base.keys())
     if way == "nothing" or not both:
-        return f"{score:.1f}{mark}"
+        return f"{score:.1f}"
     gap = over_seeds(*([side[seed]["mAP"] for seed in both] for side in (here, base)))
     error = "" if len(both) < 2 else f" ± {gap.error:.1f}"
-    return f"{score:.1f} ({gap.mean:+.1f}{error}){mark}"
+    return f"{score:.1f} ({gap.mean:+.1f}{error})"
 
 
 def place(cell: tuple[str, str, float, int]) -> tuple[int, int, float, int]:
