@@ -266,13 +266,14 @@ def draw(kept: list[Record]) -> None:
             for way, hue in zip(WAYS, hues, strict=True):
                 points = curve(kept, name, student, way)
                 panel.plot(*zip(*points, strict=True), color=hue, marker="o", ms=2.5, label=way)
-            panel.set_title(f"{name}, {student}", fontsize=7.5)
             panel.set_xticks([0, *HOURS[1:]])
             panel.tick_params(labelsize=7)
         for panel in axes[-len(SETS) :]:
             panel.set_xlabel("hours of a person", fontsize=7.5)
-        for panel in axes[:: len(SETS)]:
-            panel.set_ylabel("mAP, %", fontsize=7.5)
+        for panel, name in zip(axes, SETS, strict=False):
+            panel.set_title(name, fontsize=7.5)
+        for panel, student in zip(axes[:: len(SETS)], shown, strict=True):
+            panel.set_ylabel(f"{student}: mAP, %", fontsize=7.5)
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper center", ncols=len(WAYS), fontsize=7.5)
         for file in style.save(figure, ROOT / "docs" / "worth"):
