@@ -137,8 +137,8 @@ def correct(
     verified = torch.zeros(given.shape, dtype=torch.bool).index_fill_(0, drawn, True)
     decided = given.clone()
     decided[drawn] = said
-    opinion = judge(decided, ridge, verified=verified)
-    after = weigh_opinion(decided, opinion, ridge, verified=verified)
+    opinion = judge(decided, ridge, verified=verified, before=given)
+    after = weigh_opinion(decided, opinion, ridge, verified, given)
     findings, _ = acceptable(after, ABOVE, Measured(len(given), "train", figures=figures))
     return findings.applied(decided), figures
 
