@@ -108,10 +108,13 @@ def test_corrections_of_the_control_are_all_right(control):
     assert torch.equal(after[after != given], truth[after != given])
 
 
-def test_lines_of_another_order_are_marked_and_do_not_count(worth):
-    key = {"set": "birds", "seed": 0, "way": "list", "hours": 2.0, "times": 1, "mAP": 50.0}
-    facts = dict.fromkeys(worth.COUNTS, 10)
-    new = {**key, **facts, "student": "kernel-ridge"}
-    old = {**key, **dict.fromkeys(worth.COUNTS, 30), "student": "bce", "order": "before"}
-    (row,) = worth.table([old, new]).splitlines()[2:]
-    assert "| 10 | 10 | 10 | 10 | 10 | 50.0 ° | 50.0 | – | 1 |" in row
+def test_worth_is_the_change_from_doing_nothing_with_the_same_seed(worth):
+    def record(seed, way, score):
+        hours = 0.0 if way == "nothing" else 2.0
+        facts = {"set": "birds", "seed": seed, "way": way, "hours": hours, "times": 1}
+        return {**facts, **dict.fromkeys(worth.COUNTS, 10), "student": "bce", "mAP": score}
+
+    scores = [(0, "nothing", 50.0), (1, "nothing", 52.0), (0, "list", 51.0), (1, "list", 54.0)]
+    nothing, listed = worth.table([record(*each) for each in scores]).splitlines()[2:]
+    assert "| 51.0 | – | – | 2 |" in nothing
+    assert "| 10 | 10 | 10 | 10 | 10 | 52.5 (+1.5 ± 0.5) | – | – | 2 |" in listed
