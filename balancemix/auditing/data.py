@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -67,8 +67,8 @@ def judge_data(
     `factors` are kept for another judgement of the same rows.
     """
     source, plan = read(data, options), plan or Plan()
-    labels = source.given, source.verified, source.before, source.truth
-    return _judge(source, labels, replace(plan, data=replace(plan.data, path=data)), factors)
+    plan = replace(plan, data=replace(plan.data, path=data))
+    return _judge(source, _labels_of(source), plan, factors)
 
 
 def judge_run(run: Run, *, verified: bool = True, factors: Factors | None = None) -> Judged:
@@ -99,11 +99,16 @@ def _say_changes(run: Run, source: Source) -> None:
         )
 
 
-# Given, verified, before people decided (see `judge`), truth.
-Labels = tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]
+class DataLabels(NamedTuple):
+    """N×K labels to be judged; `before` people decided about some, see `judge`."""
+
+    given: Tensor
+    verified: Tensor | None
+    before: Tensor | None
+    truth: Tensor | None
 
 
-def labels_of_run(run: Run, *, verified: bool = True) -> tuple[Source, Labels]:
+def labels_of_run(run: Run, *, verified: bool = True) -> tuple[Source, DataLabels]:
     """Read the data of a run, and its labels with the noise that the run added, if any."""
     plan = run.plan
     options = replace(plan.data.reading(), verified=verified)
@@ -112,7 +117,11 @@ def labels_of_run(run: Run, *, verified: bool = True) -> tuple[Source, Labels]:
         raise InputError(f"{plan.data.path}: its classes are no longer those of the run")
     if plan.noise != "none":
         return source, _with_noise_of(source, run)
-    return source, (source.given, source.verified, source.before, source.truth)
+    return source, _labels_of(source)
+
+
+def _labels_of(source: Source) -> DataLabels:
+    return DataLabels(source.given, source.verified, source.before, source.truth)
 
 
 def places(source: Source, names: list[str]) -> Tensor:
@@ -131,7 +140,7 @@ def places(source: Source, names: list[str]) -> Tensor:
     return torch.tensor(rows, dtype=torch.long)
 
 
-def _with_noise_of(source: Source, run: Run) -> Labels:
+def _with_noise_of(source: Source, run: Run) -> DataLabels:
     """Give the training rows of a source the labels, with noise, that a run was trained on."""
     rows, table = places(source, run.names), run.table
     given, decided = source.given.clone(), source.verified
@@ -149,22 +158,22 @@ def _with_noise_of(source: Source, run: Run) -> Labels:
     if decided is not None:
         given = torch.where(decided, source.given, given)
         verified |= decided
-    return given, verified, before, truth
+    return DataLabels(given, verified, before, truth)
 
 
-def _judge(source: Source, labels: Labels, plan: Plan, factors: Factors | None) -> Judged:
-    given, verified, before, truth = labels
+def _judge(source: Source, labels: DataLabels, plan: Plan, factors: Factors | None) -> Judged:
     facts: dict[str, Any] = {
         "names": source.names,
         "classes": source.classes,
         "split": source.split,
         "source": source,
-        "truth": truth,
+        "truth": labels.truth,
     }
     if len(source) < FEWEST:
-        return judge_nothing(given, verified, **facts)
+        return judge_nothing(labels.given, labels.verified, **facts)
     features = features_of(rows_of(source, view_of(plan, plan.data.path)), plan)
     device = best_device(plan.train.device)
     facts |= {"groups": source.group_numbers, "device": device, "factors": factors}
     facts["stages"] = SpareStages.beside(Path(plan.data.path))
-    return judge_features(given, features, verified=verified, before=before, **facts)
+    facts |= {"verified": labels.verified, "before": labels.before}
+    return judge_features(labels.given, features, **facts)

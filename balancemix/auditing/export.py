@@ -81,8 +81,8 @@ def decided_run(run: Run, *, verified: bool = True) -> Corrected:
 
     A run with added noise is an experiment: its noisy labels are kept.
     """
-    source, (given, *_) = labels_of_run(run, verified=verified)
-    return Corrected(source, given, noise=run.plan.noise)
+    source, labels = labels_of_run(run, verified=verified)
+    return Corrected(source, labels.given, noise=run.plan.noise)
 
 
 def check_measured(measured: Measured | None, data: str, flag: str, *, force: bool) -> None:

@@ -114,7 +114,8 @@ def test_a_run_with_noise_knows_its_labels_before_people_decided(tiny, tmp_path)
     _, (given, verified, before, _) = labels_of_run(run)
     assert bool(verified[row, column])
     assert not bool(kept[row, column])
-    assert torch.equal(before[: len(trained)], trained.masked_fill(kept[: len(trained)], -1))
-    assert torch.equal(given[: len(trained)][~verified[: len(trained)]],
-                       trained[~verified[: len(trained)]])  # fmt: skip
+    rows = slice(len(trained))
+    assert torch.equal(before[rows], trained.masked_fill(kept[rows], -1))
+    doubtful = ~verified[rows]
+    assert torch.equal(given[rows][doubtful], trained[doubtful])
     assert judge_run(run).probability.shape == given.shape
