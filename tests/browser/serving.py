@@ -64,7 +64,7 @@ class Forge:
 def free_port() -> int:
     """Find a port that no other test takes, and that the system does not give away."""
     while True:
-        port = 10_000 + secrets.randbelow(20_000)
+        port = 11_000 + secrets.randbelow(20_000)  # browsers refuse 10080
         with socket.socket() as listener, suppress(OSError):
             listener.bind(("127.0.0.1", port))
             return port

@@ -33,7 +33,8 @@ def forge():
 @pytest.fixture
 def served(forge, photos):
     add_snapshot(read(photos, AS_IN_FILES))
-    made = Served(forge, photos, store_folder(photos), "--no-open", "--port", "0")
+    options = ("--no-open", "--port", "0", "--overlap", "0")  # nothing is asked twice
+    made = Served(forge, photos, store_folder(photos), *options)
     made.start()
     made.options = ["--no-open"]  # the next start must find the port by itself
     yield made
